@@ -1,0 +1,41 @@
+"""Stop 3: many updates -> one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from fedpace.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One client's decoded update, as an aggregation rule sees it."""
+
+    client: int
+    delta: Vector  # y_end - y_start: to be added
+    count: int = 1  # how often it counts (a client drawn twice trains once and counts twice)
+    samples: float = 1.0  # n_i, the client's sample count
+    steps: int = 1  # K_i, local steps taken
+    a_norm1: float = 1.0  # ||a_i||_1, total weight of the local gradients in delta
+    staleness: int = 0  # server steps taken since the client's start model
+    rng: Callable[[], np.random.Generator] | None = None  # for rules that round at random
+
+
+class Aggregator(Protocol):
+    """An aggregation rule. Streams: each update is folded in on arrival and need not be kept."""
+
+    def init(self, x: Vector, clients: int) -> Any:
+        """The state before the first update."""
+        ...
+
+    def add(self, update: Contribution, start: Vector, x: Vector, state: Any) -> Any:
+        """Fold one update in. `start` is the model the client began from, `x` the server's model now."""
+        ...
+
+    def result(self, state: Any) -> tuple[Vector, Any]:
+        """The displacement for the server optimizer, as a vector the caller owns, and the state for the next step."""
+        ...

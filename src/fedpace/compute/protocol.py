@@ -1,0 +1,75 @@
+"""Who runs local solves, and what a solve is: a pure function of its request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from fedpace.local import SGD
+from fedpace.vector import Layout, Vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """All that decides the outcome of one local solve, to the bit."""
+
+    client: int
+    session: int  # the client's own count of sessions: names the random stream of its batches
+    start: Vector  # the model it begins from (read-only)
+    version: int  # the server version behind `start`; -1 for a vector only this client holds
+    local: SGD
+    steps: int
+    seed: int
+    correction: Vector | None = None  # added to every stochastic gradient (SCAFFOLD, FedNova-VR)
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.client, self.session
+
+
+class Task(Protocol):
+    """Data of all clients and a model: everything an experiment trains."""
+
+    name: str
+    clients: int
+    layout: Layout
+
+    def initial(self, seed: int) -> Vector:
+        """The model before training."""
+        ...
+
+    def samples(self, client: int) -> float:
+        """n_i; real-valued for tasks that are weighted rather than sampled."""
+        ...
+
+    def solve(self, request: Request) -> Vector:
+        """delta = y_end - y_start after `request.steps` local steps. Pure; never writes to `request.start`."""
+        ...
+
+    def evaluate(self, x: Vector) -> Mapping[str, float]:
+        """Metrics on held-out data, at least "loss"."""
+        ...
+
+
+class Engine(Protocol):
+    """Runs solves. Announced requests may run ahead, in any order, with identical results."""
+
+    def announce(self, request: Request, finish_s: float) -> None:
+        """This result will be asked for, around virtual time `finish_s`."""
+        ...
+
+    def result(self, request: Request) -> Vector:
+        """delta of this request, computed now if it was not announced."""
+        ...
+
+    def forget(self, request: Request) -> None:
+        """The result is not needed after all."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def describe(requests: Sequence[Request]) -> str:
+    """Clients and sessions in one line, for error messages."""
+    return ", ".join(f"client {r.client} session {r.session}" for r in requests)

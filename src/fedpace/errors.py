@@ -1,0 +1,65 @@
+"""What can go wrong, and whose doing it is.
+
+    FedpaceError
+    ├── ConfigError      you asked for something impossible       -> raised when the value is built
+    ├── RemoteError      a peer sent something unusable           -> recorded and counted, never fatal
+    │   └── FrameError   ... in its bytes
+    ├── DivergedError    the model is no longer finite            -> the run ends, exit code 3
+    └── StalledError     nothing can happen any more              -> the run ends with what was learned
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+
+class FedpaceError(Exception):
+    """Root of every error raised on purpose."""
+
+
+class ConfigError(FedpaceError, ValueError):
+    """A value asks for something impossible."""
+
+
+class RemoteError(FedpaceError):
+    """A peer broke the protocol."""
+
+
+class FrameError(RemoteError):
+    """Bytes that are not a frame we accept."""
+
+
+class DivergedError(FedpaceError):
+    """The model, or every update of a step, is not finite."""
+
+
+class StalledError(FedpaceError):
+    """No event is left, yet the run has steps to go."""
+
+
+def require(ok: bool, what: str, got: object, allowed: str) -> None:
+    """Raise ConfigError in the one shape all our messages share."""
+    if not ok:
+        raise ConfigError(f"{what} must be {allowed}; got {got!r}")
+
+
+def require_number(
+    value: object,
+    what: str,
+    *,
+    low: float = -math.inf,
+    above: float = -math.inf,
+    high: float = math.inf,
+    below: float = math.inf,
+    allowed: str,
+) -> None:
+    """`low <= value <= high` and `above < value < below`; NaN, text and None are refused."""
+    number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    require(low <= number <= high and above < number < below, what, value, allowed)
+
+
+def require_count(value: object, what: str, *, low: int = 1) -> None:
+    """A whole number of at least `low`."""
+    ok = isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= low
+    require(ok, what, value, f"a whole number >= {low}")

@@ -1,0 +1,82 @@
+"""Stop 2: vector <-> exact bytes, up and down.
+
+A *codec* turns a vector into one frame and back; it remembers nothing. A *link* is what one direction of
+traffic does with codecs: it may remember (error memory, the value the receiver holds) and it stamps frames.
+What the sender remembers changes only when the frame is acknowledged, so a lost frame corrupts nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from fedpace.vector import Layout, Vector
+
+
+class Codec(Protocol):
+    """A map from a vector to the exact bytes that cross the link. `len(frame)` is the cost."""
+
+    def bind(self, layout: Layout) -> Self:
+        """The same codec working per tensor of `layout`; unbound it sees one flat vector."""
+        ...
+
+    def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
+        """One whole frame, header included; round = ref = 0, a link stamps them."""
+        ...
+
+    def decode(self, frame: bytes, size: int) -> Vector:
+        """The vector, or FrameError for bytes that this codec would not have written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a link may use to judge: sent with the model, so both ends agree."""
+
+    round: int  # server steps taken when the session was ordered
+    clients_per_step: int = 1  # n: how many updates make a step
+    steps: int = 1  # local steps behind the vector that is sent
+    client_lr: float = 1.0
+    step_norms: tuple[float, ...] = ()  # ||x_t - x_{t-1}||^2 of the last steps, newest first (LAG)
+
+
+class Uplink(Protocol):
+    """One client's way to the server."""
+
+    def init(self, size: int, dtype: np.dtype[Any]) -> Any:
+        """What either end remembers before first contact; None if nothing ever."""
+        ...
+
+    def send(self, v: Vector, state: Any, context: Context, rng: np.random.Generator) -> tuple[bytes, Any]:
+        """The frame, and the sender's state once the frame is acknowledged."""
+        ...
+
+    def receive(self, frame: bytes, state: Any, size: int) -> tuple[Vector, Any]:
+        """What the server uses, and the receiver's next state. FrameError changes nothing."""
+        ...
+
+
+class Downlink(Protocol):
+    """The server's way to all clients."""
+
+    shared: bool  # every client that retrieves version v reconstructs the same model
+
+    def init(self, x: Vector, clients: int) -> Any:
+        """The server's side before the first model is published."""
+        ...
+
+    def publish(self, x: Vector, version: int, state: Any, rng: np.random.Generator) -> Any:
+        """A new model exists; called once per version, version 0 included."""
+        ...
+
+    def send(
+        self, client: int, x: Vector, version: int, state: Any, rng: np.random.Generator
+    ) -> tuple[bytes, Any]:
+        """The frame for one client at the moment it retrieves model `x`, and the server's next state."""
+        ...
+
+    def receive(self, frame: bytes, held: Any, size: int) -> tuple[Vector, Any]:
+        """Client side: the model to start from and what the client holds afterwards (None at first contact)."""
+        ...

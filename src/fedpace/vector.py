@@ -1,0 +1,57 @@
+"""One flat vector everywhere outside local solving, and the map of what lies where in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Vector = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Names, shapes and offsets of the tensors that lie one after another in a flat vector."""
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, shapes: Mapping[str, Iterable[int]]) -> Layout:
+        return cls(tuple(shapes), tuple(tuple(shape) for shape in shapes.values()))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(math.prod(shape) for shape in self.shapes)
+
+    @property
+    def size(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each tensor begins, and one past the end of the last."""
+        ends = [0]
+        for size in self.sizes:
+            ends.append(ends[-1] + size)
+        return tuple(ends)
+
+    def split(self, v: Vector) -> dict[str, Vector]:
+        """The named tensors as views of `v`."""
+        at = self.offsets
+        parts = zip(self.names, self.shapes, at, at[1:], strict=False)
+        return {name: v[low:high].reshape(shape) for name, shape, low, high in parts}
+
+
+def freeze(v: Vector) -> Vector:
+    """Make `v` read-only, so that whoever writes to a shared vector fails loudly."""
+    v.flags.writeable = False
+    return v
+
+
+def is_finite(v: Vector) -> bool:
+    """Whether every entry is finite: one pass, no temporary mask."""
+    return bool(np.isfinite(np.dot(v, v))) or bool(np.isfinite(v).all())
