@@ -1,0 +1,63 @@
+"""argparse with our way of saying no: one line of what, what is allowed, what was given."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from fedpace.errors import ConfigError
+
+_INVALID_CHOICE = re.compile(
+    r"argument (?P<what>.+?): invalid choice: (?P<got>.+?) \(choose from (?P<all>.+)\)"
+)
+_INVALID_VALUE = re.compile(r"argument (?P<what>[^:]+): (?P<message>.+)", re.DOTALL)
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises ConfigError where argparse would print its usage and exit."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        known, extra = self.parse_known_args(args, namespace)
+        if extra:
+            raise unknown(
+                "option" if extra[0].startswith("-") else "argument", extra[0], self._option_string_actions
+            )
+        return known
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(_reworded(message))
+
+
+def unknown(what: str, got: str, allowed: Iterable[str]) -> ConfigError:
+    """The error for a name that is none of `allowed`, with the nearest one suggested."""
+    names = sorted(allowed)
+    near = difflib.get_close_matches(got, names, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return ConfigError(f"{what} must be one of {', '.join(names)}; got {got!r}{hint}")
+
+
+def count(text: str, low: int = 1) -> int:
+    """A whole number of at least `low`, as argparse's `type`."""
+    if not re.fullmatch(r"\d+", text) or int(text) < low:
+        raise argparse.ArgumentTypeError(f"must be a whole number >= {low}; got {text!r}")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    """A whole number >= 0, as argparse's `type`."""
+    return count(text, low=0)
+
+
+def _reworded(message: str) -> str:
+    if choice := _INVALID_CHOICE.fullmatch(message):
+        allowed = [name.strip("' ") for name in choice["all"].split(",")]
+        return str(unknown(choice["what"], choice["got"].strip("'"), allowed))
+    if value := _INVALID_VALUE.fullmatch(message):
+        return f"{value['what']} {value['message']}"
+    return message
