@@ -1,0 +1,35 @@
+"""The running sum that streaming aggregation rules share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedpace.errors import ConfigError
+from fedpace.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Σ w_i v_i and the weight to divide it by. The vector is the state's own and is added to in place."""
+
+    vector: Vector | None = None  # None: nothing added yet
+    weight: float = 0.0
+
+    def plus(self, v: Vector, factor: float, weight: float) -> Total:
+        """factor * v more, and `weight` more to divide by; what went in is spent."""
+        if self.vector is None:
+            return Total(np.multiply(v, factor, dtype=v.dtype), self.weight + weight)
+        vector = self.vector
+        vector += v if factor == 1.0 else factor * v
+        return Total(vector, self.weight + weight)
+
+    def mean(self) -> Vector:
+        """Σ w_i v_i / weight: the division comes last, so that sums of dyadic numbers stay exact."""
+        if self.vector is None:
+            raise ConfigError("a server step must have at least one update; got 0")
+        vector = self.vector
+        if self.weight != 1.0:
+            vector /= self.weight
+        return vector

@@ -1,0 +1,44 @@
+"""The reference loop of local training, in numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fedpace.local.sgd import SGD
+from fedpace.vector import Vector
+
+Gradient = Callable[[Vector, int], Vector]
+
+
+def descend(
+    gradient: Gradient, start: Vector, local: SGD, steps: int, correction: Vector | None = None
+) -> Vector:
+    """delta = y_end - start after `steps` steps of `local`, by the equations of `SGD`.
+
+    `gradient(y, k)` is the stochastic gradient of step k. Where no operation rounds (dyadic numbers) the
+    result is exact.
+    """
+    rho, y, buffer = local.momentum, start.copy(), np.zeros_like(start)
+    for k in range(steps):
+        g = clipped(gradient(y, k), local.clip)
+        if local.weight_decay:
+            g = g + local.weight_decay * y
+        if correction is not None:
+            g = g + correction
+        if rho:
+            buffer = rho * buffer + g
+            g = g + rho * buffer if local.nesterov else buffer
+        if local.prox_mu:
+            g = g + local.prox_mu * (y - start)
+        y = y - local.rate(k) * g
+    return y - start
+
+
+def clipped(g: Vector, bound: float | None) -> Vector:
+    """g, shortened to length `bound` if it is longer."""
+    if bound is None:
+        return g
+    length = float(np.linalg.norm(g))
+    return g if length <= bound else g * (bound / length)

@@ -1,0 +1,61 @@
+"""FedGM: general momentum on the server."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedpace.errors import require_number
+from fedpace.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class MomentumState:
+    b: Vector | None  # b_t, the damped mean of past updates; None where nu = 0 never reads it
+
+
+@dataclass(frozen=True, slots=True)
+class Momentum:
+    """FedGM: quasi-hyperbolic momentum on the mean client displacement Δ_t.
+
+    Sun et al., "On the Role of Server Momentum in Federated Learning", AAAI 2024, section 3; the rule is QHM,
+    Ma & Yarats, arXiv:1810.06801:
+
+        b_{t+1} = (1 − β) Δ_t + β b_t                        beta
+        h_{t+1} = (1 − ν) Δ_t + ν b_{t+1}                    nu
+        x_{t+1} = x_t + η h_{t+1}                            lr
+
+    ν = 0 is FedAvg with a server rate, ν = 1 FedAvgM, ν = β FedNAG. The weights of past updates sum to 1, so
+    η is the long-run step for every (β, ν): undamped heavy ball with rate γ is lr = γ / (1 − β).
+    Sign: Δ_t is a displacement and is *added* (the paper subtracts x − y).
+    Departures: none. b_0 = 0, no bias correction, as in the paper's proofs.
+    """
+
+    lr: float = 1.0
+    beta: float = 0.0
+    nu: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_number(self.lr, "Momentum.lr", above=0, below=math.inf, allowed="> 0")
+        require_number(self.beta, "Momentum.beta", low=0, below=1, allowed="in [0, 1)")
+        require_number(self.nu, "Momentum.nu", above=-math.inf, below=math.inf, allowed="a number")
+        if not 0 <= self.nu <= 1:
+            warnings.warn(f"Momentum.nu is usually in [0, 1]; got {self.nu!r}", stacklevel=3)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a step reads the buffer."""
+        return self.nu != 0
+
+    def init(self, x: Vector) -> MomentumState:
+        return MomentumState(np.zeros_like(x) if self.remembers else None)
+
+    def apply(self, x: Vector, delta: Vector, state: MomentumState) -> tuple[Vector, MomentumState]:
+        if state.b is None:
+            return x + self.lr * delta, state
+        b = self.beta * state.b + (1 - self.beta) * delta
+        h = (1 - self.nu) * delta + self.nu * b
+        return x + self.lr * h, MomentumState(b)
