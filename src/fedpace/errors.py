@@ -1,17 +1,19 @@
 """What can go wrong, and whose doing it is.
 
-    FedpaceError
-    ├── ConfigError      you asked for something impossible       -> raised when the value is built
-    ├── RemoteError      a peer sent something unusable           -> recorded and counted, never fatal
-    │   └── FrameError   ... in its bytes
-    ├── DivergedError    the model is no longer finite            -> the run ends, exit code 3
-    └── StalledError     nothing can happen any more              -> the run ends with what was learned
+FedpaceError
+├── ConfigError      you asked for something impossible       -> raised when the value is built
+├── RemoteError      a peer sent something unusable           -> recorded and counted, never fatal
+│   └── FrameError   ... in its bytes
+├── DivergedError    the model is no longer finite            -> the run ends, exit code 3
+└── StalledError     nothing can happen any more              -> the run ends with what was learned
 """
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
+from collections.abc import Iterable
 
 
 class FedpaceError(Exception):
@@ -42,6 +44,14 @@ def require(ok: bool, what: str, got: object, allowed: str) -> None:
     """Raise ConfigError in the one shape all our messages share."""
     if not ok:
         raise ConfigError(f"{what} must be {allowed}; got {got!r}")
+
+
+def unknown(what: str, got: str, allowed: Iterable[str]) -> ConfigError:
+    """The error for a name that is none of `allowed`, with the nearest one suggested."""
+    names = sorted(allowed)
+    near = difflib.get_close_matches(got, names, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return ConfigError(f"{what} must be one of {', '.join(names)}; got {got!r}{hint}")
 
 
 def require_number(

@@ -19,8 +19,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from fedpace.cli.parser import Parser, unknown
-from fedpace.errors import FedpaceError
+from fedpace import __version__
+from fedpace.cli.parser import Parser
+from fedpace.errors import FedpaceError, unknown
 
 VERBS = {
     "run": "Simulate one algorithm and show what came out.",
@@ -64,9 +65,7 @@ def _top_level(word: str) -> int:
     if word in ("-h", "--help"):
         print(_HELP.format(verbs="\n".join(f"  {verb:<10} {line}" for verb, line in VERBS.items())))
     elif word == "--version":
-        from importlib.metadata import version
-
-        print(f"fedpace {version('fedpace')}")
+        print(f"fedpace {__version__}")
     else:
         raise unknown("command", word, VERBS)
     return 0

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
-from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from fedpace.errors import ConfigError
+from fedpace.errors import ConfigError, unknown
 
 _INVALID_CHOICE = re.compile(
     r"argument (?P<what>.+?): invalid choice: (?P<got>.+?) \(choose from (?P<all>.+)\)"
@@ -32,14 +30,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(_reworded(message))
-
-
-def unknown(what: str, got: str, allowed: Iterable[str]) -> ConfigError:
-    """The error for a name that is none of `allowed`, with the nearest one suggested."""
-    names = sorted(allowed)
-    near = difflib.get_close_matches(got, names, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    return ConfigError(f"{what} must be one of {', '.join(names)}; got {got!r}{hint}")
 
 
 def count(text: str, low: int = 1) -> int:

@@ -1,0 +1,79 @@
+"""fedpace: federated optimization, every client at its own pace.
+
+An algorithm is a value made of rules; a task is data and a model; `simulate` runs one on the other under a
+virtual clock and returns a `Run`:
+
+    import fedpace
+
+    task = fedpace.tasks.load("digits", clients=100, partition="dirichlet:0.5")
+    run = fedpace.simulate(fedpace.algorithms.fedgm(), task, rounds=50)
+    print(run)
+
+The rules, in the order an update meets them: `pace` (who works when), `local` (what a client computes), `link`
+(bytes up and down), `aggregate` (many updates to one), `server_opt` (one update to the next model).
+Subpackages are imported when first used: `import fedpace` is cheap and never imports torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fedpace import (
+        aggregate,
+        algorithms,
+        citations,
+        compute,
+        errors,
+        link,
+        local,
+        pace,
+        random,
+        record,
+        server_opt,
+        sim,
+        tasks,
+        theory,
+        vector,
+    )
+    from fedpace.algorithm import Algorithm
+    from fedpace.citations import cite
+    from fedpace.record import Run
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Algorithm",
+    "Run",
+    "aggregate",
+    "algorithms",
+    "citations",
+    "cite",
+    "compute",
+    "errors",
+    "link",
+    "local",
+    "pace",
+    "random",
+    "record",
+    "server_opt",
+    "sim",
+    "tasks",
+    "theory",
+    "vector",
+]
+
+_HOMES = {"Algorithm": "fedpace.algorithm", "Run": "fedpace.record", "cite": "fedpace.citations"}
+
+if not TYPE_CHECKING:  # a type checker sees the imports above and reports names that are not among them
+
+    def __getattr__(name: str) -> object:
+        if name in _HOMES:
+            return getattr(importlib.import_module(_HOMES[name]), name)
+        if name in __all__:
+            return importlib.import_module(f"fedpace.{name}")
+        raise AttributeError(f"module 'fedpace' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
