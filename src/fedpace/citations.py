@@ -173,7 +173,8 @@ PAPERS = {
         Paper(
             "wang2024",
             "Yujia Wang and Yuanpu Cao and Jingcheng Wu and Ruoyu Chen and Jinghui Chen",
-            "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update Calibration",
+            "Tackling the Data Heterogeneity in Asynchronous Federated Learning"
+            " with Cached Update Calibration",
             "ICLR",
             2024,
         ),
@@ -288,7 +289,7 @@ RULES: dict[str, tuple[str, ...]] = {
 
 
 def papers(what: Any) -> list[Paper]:
-    """The papers behind an algorithm's name, an `Algorithm` value or a `Run`, each once, most specific first."""
+    """The papers behind an algorithm's name, an `Algorithm` value or a `Run`, each once."""
     keys = dict.fromkeys(_keys(what))
     return [PAPERS[key] for key in keys]
 

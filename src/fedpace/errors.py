@@ -65,11 +65,11 @@ def require_number(
     allowed: str,
 ) -> None:
     """`low <= value <= high` and `above < value < below`; NaN, text and None are refused."""
-    number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    number = float(value) if not isinstance(value, bool) and isinstance(value, numbers.Real) else math.nan
     require(low <= number <= high and above < number < below, what, value, allowed)
 
 
 def require_count(value: object, what: str, *, low: int = 1) -> None:
     """A whole number of at least `low`."""
-    ok = isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= low
+    ok = not isinstance(value, bool) and isinstance(value, numbers.Integral) and int(value) >= low
     require(ok, what, value, f"a whole number >= {low}")
