@@ -8,13 +8,14 @@ What the sender remembers changes only when the frame is acknowledged, so a lost
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from fedpace.vector import Layout, Vector
 
 
+@runtime_checkable
 class Codec(Protocol):
     """A map from a vector to the exact bytes that cross the link. `len(frame)` is the cost."""
 
@@ -42,6 +43,7 @@ class Context:
     step_norms: tuple[float, ...] = ()  # ||x_t - x_{t-1}||^2 of the last steps, newest first (LAG)
 
 
+@runtime_checkable
 class Uplink(Protocol):
     """One client's way to the server."""
 
@@ -58,10 +60,14 @@ class Uplink(Protocol):
         ...
 
 
+@runtime_checkable
 class Downlink(Protocol):
     """The server's way to all clients."""
 
-    shared: bool  # every client that retrieves version v reconstructs the same model
+    @property
+    def shared(self) -> bool:
+        """Whether every client that retrieves version v reconstructs the same model."""
+        ...
 
     def init(self, x: Vector, clients: int) -> Any:
         """The server's side before the first model is published."""
@@ -78,5 +84,5 @@ class Downlink(Protocol):
         ...
 
     def receive(self, frame: bytes, held: Any, size: int) -> tuple[Vector, Any]:
-        """Client side: the model to start from and what the client holds afterwards (None at first contact)."""
+        """Client side: the model to start from, and what the client holds then (None at first contact)."""
         ...

@@ -1,0 +1,24 @@
+"""Stop 2: vector <-> exact bytes, up and down."""
+
+from fedpace.errors import FrameError
+from fedpace.link.adapt import as_downlink, as_uplink
+from fedpace.link.dense import Dense
+from fedpace.link.frame import NonFiniteError, ResyncError
+from fedpace.link.full import Full
+from fedpace.link.plain import Plain
+from fedpace.link.protocol import Codec, Context, Downlink, Uplink
+
+__all__ = [
+    "Codec",
+    "Context",
+    "Dense",
+    "Downlink",
+    "FrameError",
+    "Full",
+    "NonFiniteError",
+    "Plain",
+    "ResyncError",
+    "Uplink",
+    "as_downlink",
+    "as_uplink",
+]

@@ -1,0 +1,45 @@
+"""Every value, as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from fedpace.errors import FrameError
+from fedpace.link import frame as wire
+from fedpace.link import values
+from fedpace.link.frame import Kind
+from fedpace.vector import Layout, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """All d values, in the vector's own type (`dtype=None`) or rounded to fp32, fp16, bf16 or fp64.
+
+    Wire: d numbers. Decoding fp32 and fp64 is a read-only view of the frame.
+    Contraction: the square of the type's unit roundoff (fp16: away from its subnormals).
+    """
+
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        values.require_type(self.dtype, "Dense.dtype")
+
+    def bind(self, layout: Layout) -> Self:
+        return self
+
+    def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
+        name = values.type_name(v, self.dtype)
+        return wire.build(Kind.DENSE, values.to_wire(v, name), flags=values.type_flags(name))
+
+    def decode(self, frame: bytes, size: int) -> Vector:
+        header = wire.expect(frame, Kind.DENSE)
+        name = values.sent_type(header, self.dtype)
+        if header.length != size * values.type_bytes(name):
+            raise FrameError(f"DENSE: {size} values of {name} expected; got {header.length} bytes")
+        return values.finite(values.from_wire(frame, name, size, wire.HEADER_BYTES), "DENSE")
+
+    def contraction(self, size: int) -> float:
+        return values.roundoff(self.dtype) ** 2

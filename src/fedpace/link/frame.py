@@ -1,0 +1,144 @@
+"""The wire frame: 16 bytes of header, then the payload. `len(frame)` is what a transfer costs.
+
+    offset  type  field
+    0       u8    version = 1
+    1       u8    kind                       the table KINDS below
+    2       u8    flags                      bit 0 ADD_PREV, 1 DIFF, 2 fp16, 3 stochastic,
+                                             4-5 index codec, 6-7 value type (0 fp32, 1 bf16, 2 fp64)
+    3       u8    aux                        Rice parameter, or bits of a quantiser
+    4       u32   round
+    8       u32   ref                        version of the held value the message builds on; 0 = none
+    12      u32   payload length in bytes    little endian throughout
+
+Reading never trusts its input: whatever is wrong is a FrameError, raised before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy.typing as npt
+
+from fedpace.errors import FrameError, require
+
+HEADER = struct.Struct("<BBBBIII")
+HEADER_BYTES = HEADER.size
+VERSION = 1
+U32_MAX = 2**32 - 1
+
+ADD_PREV = 1 << 0  # the receiver also adds the value it held before this one
+DIFF = 1 << 1  # the payload is added to what the receiver holds
+FP16 = 1 << 2
+STOCHASTIC = 1 << 3
+INDEX_SHIFT, INDEX_MASK = 4, 3 << 4
+TYPE_SHIFT, TYPE_MASK = 6, 3 << 6
+
+_LINK = ADD_PREV | DIFF
+_VALUES = FP16 | TYPE_MASK
+
+
+class Kind(IntEnum):
+    DENSE = 0
+    SKIP = 1
+    SPARSE = 2
+    SIGN = 3
+    QUANT = 4
+    SET_SPARSE = 5
+    RESYNC = 6
+    ACK = 7
+
+
+# kind -> flags it may carry; the only registry of the project
+KINDS = {
+    Kind.DENSE: _LINK | _VALUES,
+    Kind.SKIP: 0,
+    Kind.SPARSE: _LINK | _VALUES | INDEX_MASK,
+    Kind.SIGN: _LINK | _VALUES,
+    Kind.QUANT: _LINK | _VALUES | STOCHASTIC,
+    Kind.SET_SPARSE: _VALUES | INDEX_MASK,
+    Kind.RESYNC: 0,
+    Kind.ACK: 0,
+}
+EMPTY = (Kind.SKIP, Kind.RESYNC, Kind.ACK)
+
+
+class ResyncError(FrameError):
+    """The message builds on a value the receiver does not hold: ask for a full one."""
+
+
+class NonFiniteError(FrameError):
+    """NaN or infinity: refused by the sender, and by the receiver if it comes all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    kind: Kind
+    flags: int = 0
+    aux: int = 0
+    round: int = 0
+    ref: int = 0
+    length: int = 0  # payload bytes
+
+    @property
+    def index_codec(self) -> int:
+        return (self.flags & INDEX_MASK) >> INDEX_SHIFT
+
+
+def build(
+    kind: Kind, *payload: bytes | npt.NDArray[Any], flags: int = 0, aux: int = 0, round: int = 0, ref: int = 0
+) -> bytes:
+    """One frame, in one copy of the payload's contiguous parts."""
+    parts = [memoryview(part) if isinstance(part, bytes) else part.data for part in payload]
+    length = sum(part.nbytes for part in parts)
+    require(length <= U32_MAX, "payload bytes", length, f"<= {U32_MAX}")
+    return b"".join((HEADER.pack(VERSION, kind, flags, aux, round, ref, length), *parts))
+
+
+def parse(frame: bytes) -> Header:
+    """The header of a frame whose length, kind and flags are in order."""
+    if len(frame) < HEADER_BYTES:
+        raise FrameError(f"a frame has at least {HEADER_BYTES} bytes; got {len(frame)}")
+    version, number, flags, aux, round, ref, length = HEADER.unpack_from(frame)
+    if version != VERSION:
+        raise FrameError(f"frame version must be {VERSION}; got {version}")
+    if number not in KINDS:
+        raise FrameError(f"frame kind must be one of 0..{max(KINDS)}; got {number}")
+    header = Header(Kind(number), flags, aux, round, ref, length)
+    _check(header, len(frame) - HEADER_BYTES)
+    return header
+
+
+def _check(header: Header, payload_bytes: int) -> None:
+    kind, flags = header.kind, header.flags
+    if header.length != payload_bytes:
+        raise FrameError(f"{kind.name}: header says {header.length} payload bytes; got {payload_bytes}")
+    if flags & ~KINDS[kind]:
+        raise FrameError(f"{kind.name}: flags {flags:#04x} are not among {KINDS[kind]:#04x}")
+    if flags & TYPE_MASK == TYPE_MASK or (flags & FP16 and flags & TYPE_MASK):
+        raise FrameError(f"{kind.name}: flags {flags:#04x} name no value type")
+    if kind in EMPTY and (header.length or header.aux):
+        raise FrameError(f"{kind.name} carries nothing; got {header.length} bytes, aux {header.aux}")
+
+
+def stamp(frame: bytes, *, round: int, ref: int = 0, flags: int = 0) -> bytes:
+    """The same frame with round and ref filled in and `flags` set."""
+    version, kind, old_flags, aux, _, _, length = HEADER.unpack_from(frame)
+    header = HEADER.pack(version, kind, old_flags | flags, aux, round, ref, length)
+    return b"".join((header, memoryview(frame)[HEADER_BYTES:]))
+
+
+def expect(frame: bytes, *kinds: Kind) -> Header:
+    """The header of a frame that must be of one of these kinds."""
+    header = parse(frame)
+    if header.kind not in kinds:
+        raise FrameError(f"expected {' or '.join(kind.name for kind in kinds)}; got {header.kind.name}")
+    return header
+
+
+def refuse_flags(header: Header, flags: int) -> None:
+    """For links that use none of `flags`."""
+    if header.flags & flags:
+        raise FrameError(f"{header.kind.name}: flags {header.flags & flags:#04x} mean nothing on this link")

@@ -1,0 +1,49 @@
+"""The whole model to everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedpace.link import frame as wire
+from fedpace.link.dense import Dense
+from fedpace.link.protocol import Codec
+from fedpace.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class FullState:
+    version: int = -1  # of the model in `frame`
+    frame: bytes = b""  # the same bytes for every client
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """One frame per version, made when the version is published and sent to whoever retrieves it.
+
+    A past version (Replayed) is encoded when it is asked for.
+    """
+
+    codec: Codec = Dense()
+
+    @property
+    def shared(self) -> bool:
+        return True
+
+    def init(self, x: Vector, clients: int) -> FullState:
+        return FullState()
+
+    def publish(self, x: Vector, version: int, state: FullState, rng: np.random.Generator) -> FullState:
+        return FullState(version, wire.stamp(self.codec.encode(x, rng), round=version))
+
+    def send(
+        self, client: int, x: Vector, version: int, state: FullState, rng: np.random.Generator
+    ) -> tuple[bytes, FullState]:
+        if version == state.version:
+            return state.frame, state
+        return wire.stamp(self.codec.encode(x, rng), round=version), state
+
+    def receive(self, frame: bytes, held: None, size: int) -> tuple[Vector, None]:
+        wire.refuse_flags(wire.parse(frame), wire.ADD_PREV | wire.DIFF)
+        return self.codec.decode(frame, size), None

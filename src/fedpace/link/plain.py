@@ -1,0 +1,30 @@
+"""The link that remembers nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedpace.link import frame as wire
+from fedpace.link.dense import Dense
+from fedpace.link.protocol import Codec, Context
+from fedpace.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Send what the codec makes of the vector; what it loses is lost."""
+
+    codec: Codec = Dense()
+
+    def init(self, size: int, dtype: np.dtype[Any]) -> None:
+        return None
+
+    def send(self, v: Vector, state: None, context: Context, rng: np.random.Generator) -> tuple[bytes, None]:
+        return wire.stamp(self.codec.encode(v, rng), round=context.round), None
+
+    def receive(self, frame: bytes, state: None, size: int) -> tuple[Vector, None]:
+        wire.refuse_flags(wire.parse(frame), wire.ADD_PREV | wire.DIFF)
+        return self.codec.decode(frame, size), None
