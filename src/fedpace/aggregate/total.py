@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedpace import kernels
 from fedpace.errors import ConfigError
 from fedpace.vector import Vector
 
@@ -21,9 +22,8 @@ class Total:
         """factor * v more, and `weight` more to divide by; what went in is spent."""
         if self.vector is None:
             return Total(np.multiply(v, factor, dtype=v.dtype), self.weight + weight)
-        vector = self.vector
-        vector += v if factor == 1.0 else factor * v
-        return Total(vector, self.weight + weight)
+        kernels.add_scaled(self.vector, v, factor)
+        return Total(self.vector, self.weight + weight)
 
     def mean(self) -> Vector:
         """Σ w_i v_i / weight: the division comes last, so that sums of dyadic numbers stay exact."""

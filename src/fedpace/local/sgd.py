@@ -55,7 +55,7 @@ class SGD:
 
     def __post_init__(self) -> None:
         for name in ("steps", "epochs", "schedule"):
-            object.__setattr__(self, name, _tuples(getattr(self, name)))
+            object.__setattr__(self, name, _plain(getattr(self, name)))
         self._check_work()
         self._check_rule()
 
@@ -96,19 +96,9 @@ class SGD:
         """K_i: how many local steps this session takes."""
         if self.steps is not None:
             return _scripted(self.steps, client, round)
-        if self.seconds is not None:
-            require_number(seconds_per_step, "seconds per step", above=0, allowed="> 0 for a time budget")
-            # a billionth of a step of slack, so that 0.3 s of 0.1 s steps are three
-            return max(1, math.floor(self.seconds / seconds_per_step + 1e-9))
-        return self.drawn_epochs(rng) * self.batches(samples)
-
-    def drawn_epochs(self, rng: np.random.Generator) -> int:
-        """The passes over the data of one session."""
-        if isinstance(self.epochs, tuple):
-            low, high = self.epochs
-            return int(rng.integers(low, high, endpoint=True))
-        require(self.epochs is not None, "SGD.epochs", self.epochs, "given")
-        return int(self.epochs or 0)
+        if self.epochs is not None:
+            return _passes(self.epochs, rng) * self.batches(samples)
+        return _fitting(self.seconds or 0.0, seconds_per_step)
 
     def batches(self, samples: float) -> int:
         """Steps that make one pass: the last batch may be partial."""
@@ -136,11 +126,11 @@ class SGD:
         return weights.Shape(int(k), self.momentum, self.nesterov, self.lr * self.prox_mu, factors)
 
 
-def _tuples(value: Any) -> Any:
-    """Sequences as tuples, all the way down, so that the rule can be hashed and compared."""
-    if isinstance(value, np.ndarray):
+def _plain(value: Any) -> Any:
+    """Sequences as tuples and numbers as Python's, so that the rule hashes, compares and prints."""
+    if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
-    return tuple(_tuples(entry) for entry in value) if isinstance(value, (list, tuple)) else value
+    return tuple(_plain(entry) for entry in value) if isinstance(value, (list, tuple)) else value
 
 
 def _check_steps(steps: Steps) -> None:
@@ -174,9 +164,19 @@ def _check_schedule(schedule: tuple[float, ...]) -> None:
         require_number(factor, "SGD.schedule", above=0, below=math.inf, allowed="factors > 0")
 
 
+def _passes(epochs: int | tuple[int, int], rng: np.random.Generator) -> int:
+    return int(rng.integers(*epochs, endpoint=True)) if isinstance(epochs, tuple) else epochs
+
+
+def _fitting(budget_s: float, seconds_per_step: float) -> int:
+    require_number(seconds_per_step, "seconds per step", above=0, allowed="> 0 for a time budget")
+    # a billionth of a step of slack, so that 0.3 s hold three steps of 0.1 s
+    return max(1, math.floor(budget_s / seconds_per_step + 1e-9))
+
+
 def _scripted(steps: Steps, client: int, round: int) -> int:
     if not isinstance(steps, tuple):
-        return int(steps)
+        return steps
     if isinstance(steps[0], tuple):
         return _scripted(_entry(steps, round, "round"), client, round)
     return int(_entry(steps, client, "client"))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedpace import kernels
 from fedpace.errors import require_number
 from fedpace.vector import Vector
 
@@ -56,6 +57,14 @@ class Momentum:
     def apply(self, x: Vector, delta: Vector, state: MomentumState) -> tuple[Vector, MomentumState]:
         if state.b is None:
             return x + self.lr * delta, state
+        if kernels.fits(x, delta, state.b):
+            return self._one_pass(x, delta, state.b), state
         b = self.beta * state.b + (1 - self.beta) * delta
         h = (1 - self.nu) * delta + self.nu * b
         return x + self.lr * h, MomentumState(b)
+
+    def _one_pass(self, x: Vector, delta: Vector, b: Vector) -> Vector:
+        out = np.empty_like(x)
+        constants = (self.lr, self.beta, 1 - self.beta, self.nu, 1 - self.nu)
+        kernels.run("momentum", (x, delta), (b, out), constants)
+        return out

@@ -1,0 +1,62 @@
+"""Steps over long vectors at the speed of memory: every vector is read and written once.
+
+Rules are written as numpy formulas, which read and write a vector once per operation. That is what runs for
+short vectors; from `LONG` on, the loop of the same name in `fedpace.loops` does it in one pass, with the same
+bits. numba is imported and the loop compiled (or loaded from its cache) when a long vector first comes by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from fedpace import loops
+from fedpace.vector import Vector
+
+LONG = 1 << 17  # half a megabyte of float32: about where the operands leave the cache
+
+
+def fits(*vectors: Vector) -> bool:
+    """Whether the loops take these: long, contiguous, of one floating type."""
+    first = vectors[0]
+    return first.size >= LONG and all(v.dtype == first.dtype and v.flags.c_contiguous for v in vectors)
+
+
+def add_scaled(total: Vector, v: Vector, factor: float) -> None:
+    """total += factor * v."""
+    if factor == 1.0:
+        total += v
+    elif fits(total, v):
+        run("add_scaled", (v,), (total,), (factor,))
+    else:
+        total += factor * v
+
+
+def run(
+    name: str, reads: tuple[Vector, ...], writes: tuple[Vector, ...], constants: tuple[float, ...]
+) -> None:
+    """The compiled loop `name`; constants are rounded to the vectors' type first, as numpy does."""
+    dtype = writes[0].dtype
+    loop = _compiled(name, dtype, len(reads), len(writes), len(constants))
+    loop(*reads, *writes, *(dtype.type(constant) for constant in constants))
+
+
+@cache
+def _compiled(
+    name: str, dtype: np.dtype[Any], reads: int, writes: int, constants: int
+) -> Callable[..., None]:
+    import numba
+
+    scalar = numba.from_dtype(dtype)
+    read = numba.types.Array(scalar, 1, "C", readonly=True)
+    written = numba.types.Array(scalar, 1, "C")
+    signature = numba.void(*[read] * reads, *[written] * writes, *[scalar] * constants)
+    function = getattr(loops, name)
+    # numpy's error model: a division that may be by zero is no branch, which is what lets LLVM vectorise
+    try:
+        return numba.njit(signature, cache=True, error_model="numpy", nogil=True)(function)
+    except RuntimeError:  # no directory to cache in
+        return numba.njit(signature, error_model="numpy", nogil=True)(function)

@@ -1,0 +1,63 @@
+"""Server hyper-parameters that change at given steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from fedpace.errors import require, require_count
+from fedpace.server_opt.protocol import ServerOpt
+from fedpace.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class StagesState:
+    step: int  # t, server steps taken
+    inner: Any  # the rule's own state, carried over every border
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Multistage: one rule after another, each for its number of server steps; the last goes on for ever.
+
+    Sun et al., "On the Role of Server Momentum in Federated Learning", AAAI 2024, Algorithm 3. Step t uses
+    the first stage s with t < ends[s]. The state (momentum buffer, moments) is carried over the borders, never
+    reset: the paper's proof needs it. `fedpace.theory.multistage` derives stages that fulfil its constraints.
+    Sign: that of the rules.
+    Departures: steps are counted from 0; the stages may be of any one rule, not only momentum.
+    """
+
+    stages: tuple[tuple[int, ServerOpt], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", tuple((rounds, rule) for rounds, rule in self.stages))
+        require(self.stages != (), "Stages", self.stages, "at least one (rounds, rule)")
+        for rounds, _ in self.stages:
+            require_count(rounds, "rounds of a stage")
+        kinds = sorted({type(rule).__name__ for rule in self.rules})
+        require(len(kinds) == 1, "Stages", kinds, "of one kind of rule, whose state is carried over")
+
+    @property
+    def rules(self) -> tuple[ServerOpt, ...]:
+        return tuple(rule for _, rule in self.stages)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """How many steps are taken when each stage is over."""
+        return tuple(accumulate(rounds for rounds, _ in self.stages))
+
+    def at(self, step: int) -> ServerOpt:
+        """The rule of step `step`, counted from 0."""
+        return next(
+            (rule for end, rule in zip(self.ends, self.rules, strict=True) if step < end), self.rules[-1]
+        )
+
+    def init(self, x: Vector) -> StagesState:
+        # a buffer that any stage reads must be kept from the first step on
+        keeper = next((rule for rule in self.rules if getattr(rule, "remembers", True)), self.rules[0])
+        return StagesState(0, keeper.init(x))
+
+    def apply(self, x: Vector, delta: Vector, state: StagesState) -> tuple[Vector, StagesState]:
+        x, inner = self.at(state.step).apply(x, delta, state.inner)
+        return x, replace(state, step=state.step + 1, inner=inner)
