@@ -1,0 +1,6 @@
+"""What was learned and what it cost: history, pictures, files."""
+
+from fedpace.record.history import History
+from fedpace.record.run import Run
+
+__all__ = ["History", "Run"]

@@ -1,0 +1,46 @@
+"""Takes what a simulation reports and keeps it in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
+from fedpace.vector import Vector
+
+
+class History:
+    """A recorder that keeps everything a `Run` shows, and passes it on to other recorders."""
+
+    def __init__(
+        self, *, keep_models: bool = False, traces: bool = True, others: Iterable[Recorder] = ()
+    ) -> None:
+        self._others: Sequence[Recorder] = tuple(others)
+        self._keeps_traces = traces
+        self.traces = traces or any(other.traces for other in self._others)
+        self.steps: list[StepRecord] = []
+        self.model: Vector | None = None  # after the last step; None before the first
+        self.models: list[Vector] | None = [] if keep_models else None
+        self.activities: list[Activity] = []
+        self.fates: list[Fate] = []
+
+    def step(self, record: StepRecord, x: Vector) -> None:
+        self.steps.append(record)
+        self.model = x
+        if self.models is not None:
+            self.models.append(x)
+        for other in self._others:
+            other.step(record, x)
+
+    def activity(self, activity: Activity) -> None:
+        if self._keeps_traces:
+            self.activities.append(activity)
+        for other in self._others:
+            if other.traces:
+                other.activity(activity)
+
+    def fate(self, fate: Fate) -> None:
+        if self._keeps_traces:
+            self.fates.append(fate)
+        for other in self._others:
+            if other.traces:
+                other.fate(fate)

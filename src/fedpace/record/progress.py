@@ -1,0 +1,84 @@
+"""How far a run is: a bar on a terminal or in a notebook, a line now and then in a log file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from fedpace.record.units import format_bytes, format_seconds
+from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
+from fedpace.vector import Vector
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LOG_LINES = 10  # in a log file, however many steps there are
+
+
+class Watcher:
+    """A recorder that keeps nothing: it tells `show` the step and one line of what is known by then."""
+
+    traces = False
+
+    def __init__(self, show: Callable[[int, str], None]) -> None:
+        self._show = show
+        self._bytes_up = self._bytes_down = 0
+        self._metrics: Mapping[str, float] = {}
+
+    def step(self, record: StepRecord, x: Vector) -> None:
+        self._bytes_up += record.bytes_up
+        self._bytes_down += record.bytes_down
+        self._metrics = record.metrics or self._metrics
+        self._show(record.version, self._status(record.virtual_seconds))
+
+    def activity(self, activity: Activity) -> None: ...
+
+    def fate(self, fate: Fate) -> None: ...
+
+    def _status(self, seconds: float) -> str:
+        learned = [
+            f"{name} {self._metrics[name]:.4f}" for name in ("loss", "accuracy") if name in self._metrics
+        ]
+        sent = f"{format_bytes(self._bytes_up)} up", f"{format_bytes(self._bytes_down)} down"
+        return "  ".join((*learned, format_seconds(seconds), *sent))
+
+
+@contextmanager
+def progress(label: str, rounds: int, console: Console | None = None) -> Iterator[Recorder]:
+    """A recorder that shows progress while the context lasts; on stderr unless a console is given."""
+    from rich.console import Console
+
+    console = console or Console(stderr=True)
+    if console.is_terminal or console.is_jupyter:
+        with _bar(label, rounds, console) as show:
+            yield Watcher(show)
+    else:
+        console.print(label, soft_wrap=True, highlight=False)
+        yield Watcher(_log(rounds, console))
+
+
+@contextmanager
+def _bar(label: str, rounds: int, console: Console) -> Iterator[Callable[[int, str], None]]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[status]}", style="cyan"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(label, total=rounds, status="")
+        yield lambda version, status: bar.update(task, completed=version, status=status)
+
+
+def _log(rounds: int, console: Console) -> Callable[[int, str], None]:
+    digits = len(str(rounds))
+
+    def show(version: int, status: str) -> None:
+        if version * LOG_LINES // rounds > (version - 1) * LOG_LINES // rounds:
+            console.print(f"  round {version:{digits}}/{rounds}  {status}", soft_wrap=True, highlight=False)
+
+    return show

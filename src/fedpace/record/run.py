@@ -1,0 +1,134 @@
+"""What comes back from a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedpace.algorithm import Algorithm
+from fedpace.record import files, timeline
+from fedpace.record.units import format_bytes, format_seconds
+from fedpace.sim.recorder import Activity, Fate, StepRecord
+from fedpace.vector import Layout, Vector
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Run:
+    """One experiment: what was run, what was learned, and what it cost."""
+
+    algorithm: Algorithm
+    task: str
+    seed: int
+    rounds: int  # server steps asked for; `history` has those that were taken
+    history: Sequence[StepRecord]
+    model: Vector  # flat, after the last step
+    layout: Layout  # what lies where in `model`
+    models: Sequence[Vector] | None = None  # after every step, with `keep_models`
+    counters: Mapping[str, int] = field(default_factory=dict)  # what became of solves and updates
+    summary: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # facts about this execution, real seconds among them
+    activities: Sequence[Activity] = ()
+    fates: Sequence[Fate] = ()
+
+    @property
+    def name(self) -> str:
+        """The algorithm's name, or `custom` for a combination of rules without one."""
+        return self.algorithm.name or "custom"
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Those of the last evaluation; empty if there was none."""
+        return next((record.metrics for record in reversed(self.history) if record.metrics), {})
+
+    @property
+    def virtual_seconds(self) -> float:
+        """When the last server step was taken."""
+        return self.history[-1].virtual_seconds if self.history else 0.0
+
+    @property
+    def bytes_up(self) -> int:
+        return sum(record.bytes_up for record in self.history)
+
+    @property
+    def bytes_down(self) -> int:
+        return sum(record.bytes_down for record in self.history)
+
+    @property
+    def final(self) -> dict[str, float | int | None]:
+        """Where the run ended: last metrics (None where the task has none), totals and counters."""
+        return {
+            "accuracy": None,
+            "loss": None,
+            **self.metrics,
+            "virtual_seconds": self.virtual_seconds,
+            "bytes_up": self.bytes_up,
+            "bytes_down": self.bytes_down,
+            **self.counters,
+        }
+
+    def __str__(self) -> str:
+        learned = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items()) or "not evaluated"
+        return (
+            f"{self.name} on {self.task}: {learned} after {len(self.history)} steps,"
+            f" {format_seconds(self.virtual_seconds)} of virtual time,"
+            f" {format_bytes(self.bytes_up)} up and {format_bytes(self.bytes_down)} down"
+        )
+
+    __repr__ = __str__
+
+    # ------------------------------------------------------------ as a table, as text, on disk
+
+    def to_pandas(self) -> DataFrame:
+        """One row per server step; every metric is a column."""
+        import pandas
+
+        rows = [asdict(record) for record in self.history]
+        return pandas.DataFrame([{**row, **row.pop("metrics")} for row in rows])
+
+    def to_json(self) -> str:
+        """The whole run but its model, one line per server step. The same seed gives the same text."""
+        head = {
+            "algorithm": self.name,
+            "task": self.task,
+            "seed": self.seed,
+            "rounds": self.rounds,
+            "final": self.final,
+        }
+        lines = [f' "{key}": {files.to_json(value)}' for key, value in head.items()]
+        steps = ",\n".join(f"  {files.to_json(asdict(record))}" for record in self.history)
+        return "{\n" + ",\n".join(lines) + f',\n "history": [\n{steps}\n ]\n}}\n'
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `run.json`, `model.safetensors` (tensors by name) and, where kept, `models.safetensors`."""
+        from safetensors.numpy import save
+
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        files.write(target / "run.json", self.to_json().encode())
+        files.write(target / "model.safetensors", save(dict(self.layout.split(self.model))))
+        if self.models is not None:
+            each = {str(record.version): x for record, x in zip(self.history, self.models, strict=True)}
+            files.write(target / "models.safetensors", save(each))
+        return target
+
+    # ------------------------------------------------------------ pictures
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Accuracy and loss against steps, virtual time and traffic; saved too if a path is given."""
+        from fedpace.record import plot
+
+        figure = plot.curves({self.name: self}, title=f"{self.name} on {self.task}")
+        if path is not None:
+            plot.save(figure, path)
+        return figure
+
+    def timeline(self) -> list[timeline.Stretch]:
+        """Who did what when, gaps filled in: ready for `pandas.DataFrame(run.timeline())`."""
+        return timeline.stretches(self.activities, self.fates, self.virtual_seconds)
