@@ -1,0 +1,63 @@
+"""A decoded data set: plain arrays, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from fedpace.errors import ConfigError
+from fedpace.tasks.fingerprint import sha256
+
+Array = npt.NDArray[Any]
+PARTS = ("x_train", "y_train", "x_test", "y_test")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Data:
+    """Training and test samples along the first axis, as they are stored.
+
+    Images are uint8, (N, height, width) or (N, height, width, 3); text is uint8 codes with the following
+    codes as labels; features are float32.
+    """
+
+    name: str
+    x_train: Array
+    y_train: Array
+    x_test: Array
+    y_test: Array
+    classes: int
+    groups_train: Array | None = None  # who a sample comes from by nature, 0, 1, ...
+    groups_test: Array | None = None
+
+    def __post_init__(self) -> None:
+        for part in ("train", "test"):
+            check_samples(f"{self.name} {part} data", *self.samples(part))
+            check_labels(f"{self.name} {part} labels", self.samples(part)[1], self.classes)
+        if self.groups_train is None:
+            check_complete(f"{self.name} training data", self.y_train, self.classes)
+
+    def samples(self, part: str) -> tuple[Array, Array]:
+        return (self.x_train, self.y_train) if part == "train" else (self.x_test, self.y_test)
+
+    def checksums(self) -> dict[str, str]:
+        """SHA-256 of dtype, shape and content of each array."""
+        return {part: sha256(getattr(self, part)) for part in PARTS}
+
+
+def check_samples(what: str, x: Array, y: Array) -> None:
+    if len(x) != len(y) or len(y) == 0:
+        raise ConfigError(f"{what} must have one label per sample; got {len(x)} samples and {len(y)} labels")
+
+
+def check_labels(what: str, y: Array, classes: int) -> None:
+    low, high = int(y.min()), int(y.max())
+    if low < 0 or high >= classes:
+        raise ConfigError(f"{what} must be in 0..{classes - 1}; got {low if low < 0 else high}")
+
+
+def check_complete(what: str, y: Array, classes: int) -> None:
+    missing = np.flatnonzero(np.bincount(y, minlength=classes) == 0)
+    if len(missing):
+        raise ConfigError(f"{what} must have samples of all {classes} classes; none of class {missing[0]}")

@@ -1,0 +1,46 @@
+"""Local training in torch: the same equations as `fedpace.local.descend`, in place on one flat vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from fedpace.local import SGD
+
+
+@torch.no_grad()
+def descend(
+    gradient: Callable[[], Tensor], y: Tensor, local: SGD, steps: int, correction: Tensor | None = None
+) -> None:
+    """Move `y` by `steps` steps of `local`.
+
+    `gradient()` is the stochastic gradient at what `y` holds, in a tensor that may be written to.
+    """
+    start = y.clone() if local.prox_mu else None
+    buffer = torch.zeros_like(y) if local.momentum else None
+    for k in range(steps):
+        g = clip_(gradient(), local.clip)
+        if local.weight_decay:
+            g.add_(y, alpha=local.weight_decay)
+        if correction is not None:
+            g.add_(correction)
+        if buffer is not None:
+            buffer.mul_(local.momentum).add_(g)
+            g = g.add_(buffer, alpha=local.momentum) if local.nesterov else buffer
+        rate = local.rate(k)
+        if start is None:
+            y.add_(g, alpha=-rate)
+        else:
+            pull = y - start
+            y.add_(g, alpha=-rate).add_(pull, alpha=-rate * local.prox_mu)
+
+
+def clip_(g: Tensor, bound: float | None) -> Tensor:
+    """g, shortened in place to length `bound` if it is longer."""
+    if bound is not None:
+        length = float(torch.linalg.vector_norm(g))
+        if length > bound:
+            g.mul_(bound / length)
+    return g

@@ -1,0 +1,66 @@
+"""Means over a data set, and how they spread over clients."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from fedpace.tasks.examples import Examples, in_order
+from fedpace.tasks.objective import Objective
+from fedpace.vector import Vector
+
+BATCH = 500  # fixed, so that the order of additions is
+
+
+@torch.no_grad()
+def measured(module: nn.Module, objective: Objective, examples: Examples) -> dict[str, float]:
+    """Loss and metrics, each the mean over all samples."""
+    totals: defaultdict[str, float] = defaultdict(float)
+    done = 0
+    for batch in in_order(examples, BATCH):
+        size = min(BATCH, len(examples) - done)
+        done += size
+        for name, value in objective.measure(module, batch).items():
+            totals[name] += value * size
+    return {name: total / len(examples) for name, total in totals.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """One metric over all clients: averages hide who is served badly."""
+
+    name: str
+    values: Vector  # one per client
+    higher_is_better: bool = True
+
+    @property
+    def mean(self) -> float:
+        return float(self.values.mean())
+
+    @property
+    def worst_tenth(self) -> float:
+        """The mean over the worst 10 % of the clients, at least one."""
+        ordered = np.sort(self.values if self.higher_is_better else -self.values)
+        worst = ordered[: max(1, len(ordered) // 10)]
+        return float(abs(worst.mean()))
+
+    @property
+    def quartiles(self) -> tuple[float, float, float]:
+        low, median, high = np.quantile(self.values, (0.25, 0.5, 0.75))
+        return float(low), float(median), float(high)
+
+    def metrics(self) -> Mapping[str, float]:
+        """The summary as named numbers, as they go into a history."""
+        low, median, high = self.quartiles
+        return {
+            f"{self.name}_clients_mean": self.mean,
+            f"{self.name}_clients_worst10": self.worst_tenth,
+            f"{self.name}_clients_q25": low,
+            f"{self.name}_clients_median": median,
+            f"{self.name}_clients_q75": high,
+        }

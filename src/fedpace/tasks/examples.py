@@ -1,0 +1,45 @@
+"""Samples of one client, or of the test set, from which batches are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+Batch = tuple[Any, Any]  # inputs and targets, as the network and the loss take them
+
+
+class Examples(Protocol):
+    """A set of samples that can be taken in any order."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, positions: npt.NDArray[np.int64]) -> Batch:
+        """These samples as one batch."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensors:
+    """All samples in memory: inputs and targets along the first axis."""
+
+    inputs: Tensor
+    targets: Tensor
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def take(self, positions: npt.NDArray[np.int64]) -> Batch:
+        index = torch.from_numpy(positions)
+        return self.inputs[index], self.targets[index]
+
+
+def in_order(examples: Examples, batch_size: int) -> Iterator[Batch]:
+    """All samples, `batch_size` at a time."""
+    for low in range(0, len(examples), batch_size):
+        yield examples.take(np.arange(low, min(low + batch_size, len(examples))))

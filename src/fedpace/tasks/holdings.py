@@ -1,0 +1,34 @@
+"""Who holds which samples of a data set, as tensors, made when first asked for."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from fedpace.tasks.datasets.data import Data
+from fedpace.tasks.encode import Encoding
+from fedpace.tasks.examples import Tensors
+from fedpace.tasks.partition.rule import Indices
+
+MEMORY_BYTES = 1 << 30  # of tensors kept; data sets that need more are encoded again
+
+
+class Holdings:
+    """The clients' training samples; `Holdings(...)(client)` are those of one client."""
+
+    def __init__(self, data: Data, parts: list[Indices], encoding: Encoding):
+        self.data, self.parts, self.encoding = data, parts, encoding
+        self.sizes = tuple(len(part) for part in parts)
+        per_sample = 4 * int(np.prod(data.x_train.shape[1:]))
+        per_client = per_sample * max(1, sum(self.sizes) // len(parts))
+        self._kept = lru_cache(maxsize=max(2, MEMORY_BYTES // per_client))(self._made)
+
+    def __call__(self, client: int) -> Tensors:
+        return self._kept(client)
+
+    def _made(self, client: int) -> Tensors:
+        part = self.parts[client]
+        labels = self.data.y_train[part].astype(np.int64)
+        return Tensors(self.encoding(self.data.x_train[part]), torch.from_numpy(labels))

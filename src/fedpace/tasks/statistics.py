@@ -1,0 +1,65 @@
+"""BatchNorm's running statistics: never part of the vector that travels, renewed before an evaluation.
+
+Training normalises by the batch at hand and never reads the running statistics, so a local solve does not
+need them, and no server rule (momentum, calibration, compression) can spoil them: a variance that went
+through Adam or CA2FL may come out negative. They are a function of the model instead. Before an evaluation
+every client of a fixed panel passes some of its samples through the model, and the plain mean over the
+panel of the batch means and (unbiased) variances becomes the running statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from fedpace.errors import ConfigError
+from fedpace.tasks.examples import Examples
+from fedpace.tasks.objective import Objective
+
+CLIENTS, SAMPLES = 64, 32  # at most this many clients, with at most this many samples each
+
+Norm = nn.modules.batchnorm._NormBase
+
+
+def normalisers(module: nn.Module) -> list[Norm]:
+    """The layers whose running statistics training would have updated."""
+    return [
+        part
+        for part in module.modules()
+        if isinstance(part, Norm) and part.running_mean is not None and part.training
+    ]
+
+
+def panel(sizes: Sequence[int]) -> list[int]:
+    """Evenly spaced clients among those with at least two samples."""
+    able = [client for client, size in enumerate(sizes) if size >= 2]
+    if not able:
+        raise ConfigError("BatchNorm must have a client with two samples or more; every client has one")
+    picks = np.linspace(0, len(able) - 1, min(CLIENTS, len(able))).round().astype(int)
+    return [able[k] for k in picks]
+
+
+@torch.no_grad()
+def renew(
+    module: nn.Module,
+    layers: list[Norm],
+    objective: Objective,
+    sizes: Sequence[int],
+    data: Callable[[int], Examples],
+) -> None:
+    """Set the running statistics of `layers` for the parameters that `module` has now."""
+    momenta = [layer.momentum for layer in layers]
+    module.eval()
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # the cumulative mean over batches
+        layer.train()
+    for client in panel(sizes):
+        inputs, _ = data(client).take(np.arange(min(SAMPLES, sizes[client])))
+        objective.call(module, inputs)
+    for layer, momentum in zip(layers, momenta, strict=True):
+        layer.momentum = momentum
+        layer.eval()

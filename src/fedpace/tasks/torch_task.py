@@ -1,0 +1,141 @@
+"""Tasks that train a torch module: local solves and evaluation on one flat vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedpace.random import stream
+from fedpace.tasks.batches import Positions, batches
+from fedpace.tasks.descend import descend
+from fedpace.tasks.evaluation import Spread, measured
+from fedpace.tasks.examples import Examples
+from fedpace.tasks.flat import FlatModule
+from fedpace.tasks.objective import Objective
+from fedpace.tasks.statistics import normalisers, renew
+from fedpace.vector import Layout, Vector, freeze
+
+if TYPE_CHECKING:
+    from fedpace.compute.protocol import Request
+
+
+class TorchTask:
+    """A module, an objective, and everybody's data.
+
+    `solve` is a pure function of its request, given one thread: parameters, buffers and, when `stochastic`
+    (dropout), torch's random generator are set from the request before the first step.
+    """
+
+    stochastic = False
+
+    def __init__(
+        self,
+        name: str,
+        network: nn.Module,
+        objective: Objective,
+        sizes: Sequence[int],
+        data: Callable[[int], Examples],
+        test: Examples,
+    ):
+        self.name, self.objective, self.test = name, objective, test
+        self.sizes, self._data = tuple(sizes), data
+        self.clients = len(self.sizes)
+        self._flat = FlatModule(network)
+        self._given = self._flat.values()
+
+    @property
+    def layout(self) -> Layout:
+        return self._flat.layout
+
+    @property
+    def network(self) -> nn.Module:
+        """The task's own module; its parameters are views of one flat vector and change with every solve."""
+        return self._flat.module
+
+    def initial(self, seed: int) -> Vector:
+        """The parameters the module came with, whatever the seed."""
+        return freeze(self._given.copy())
+
+    def samples(self, client: int) -> float:
+        return float(self.sizes[client])
+
+    def client_data(self, client: int) -> Examples:
+        """The training samples of one client."""
+        return self._data(client)
+
+    def batches(self, request: Request) -> Iterator[Positions]:
+        """Positions within the client's data, one array per local step."""
+        return batches(request, self.sizes[request.client])
+
+    # ---------------------------------------------------------------- training
+
+    def solve(self, request: Request) -> Vector:
+        """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""
+        data, order = self.client_data(request.client), self.batches(request)
+        start = np.asarray(request.start, self._flat.dtype)
+        self._flat.reset(start)
+        with self._randomness(request):
+            descend(
+                lambda: self._gradient(data, next(order)),
+                self._flat.vector,
+                request.local,
+                request.steps,
+                self._tensor(request.correction),
+            )
+        delta: Vector = self._flat.vector.numpy() - start
+        return delta
+
+    def _gradient(self, data: Examples, positions: Positions) -> Tensor:
+        with torch.enable_grad():
+            return self._flat.gradient(self.objective(self.network, data.take(positions)))
+
+    def _tensor(self, correction: Vector | None) -> Tensor | None:
+        if correction is None:
+            return None
+        return torch.from_numpy(np.array(correction, self._flat.dtype))
+
+    @contextmanager
+    def _randomness(self, request: Request) -> Iterator[None]:
+        """Torch's generator, seeded by the request and put back afterwards."""
+        if not self.stochastic:
+            yield
+            return
+        with torch.random.fork_rng(devices=[]):
+            rng = stream(request.seed, "batches", request.client, request.session, 1)
+            torch.manual_seed(int(rng.integers(2**63)))
+            yield
+
+    # -------------------------------------------------------------- evaluation
+
+    def evaluate(self, x: Vector) -> Mapping[str, float]:
+        """Loss and metrics on the test data."""
+        self._show(x)
+        return measured(self.network, self.objective, self.test)
+
+    def training_loss(self, x: Vector) -> float:
+        """The loss over everybody's training data, every sample counting the same, in evaluation mode."""
+        self._show(x)
+        losses = [self._on_own_data(client)["loss"] for client in range(self.clients)]
+        return float(np.average(losses, weights=self.sizes))
+
+    def evaluate_clients(self, x: Vector) -> Spread:
+        """How well `x` serves each client: accuracy (or else loss) on the client's own training data."""
+        self._show(x)
+        rows = [self._on_own_data(client) for client in range(self.clients)]
+        name = "accuracy" if "accuracy" in rows[0] else "loss"
+        return Spread(name, np.array([row[name] for row in rows]), higher_is_better=name == "accuracy")
+
+    def _on_own_data(self, client: int) -> dict[str, float]:
+        return measured(self.network, self.objective, self.client_data(client))
+
+    def _show(self, x: Vector) -> None:
+        """Put `x` into the network, with the statistics that go with it, ready to be evaluated."""
+        self._flat.reset(np.asarray(x, self._flat.dtype))
+        if layers := normalisers(self.network):
+            renew(self.network, layers, self.objective, self.sizes, self.client_data)
+        self.network.eval()
