@@ -37,7 +37,8 @@ class FlatModule:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.dtype(DTYPES[self.vector.dtype])
+        dtype: np.dtype[Any] = np.dtype(DTYPES[self.vector.dtype])
+        return dtype
 
     def values(self) -> Vector:
         """A copy of the vector."""
