@@ -25,11 +25,15 @@ class Total:
         kernels.add_scaled(self.vector, v, factor)
         return Total(self.vector, self.weight + weight)
 
-    def mean(self) -> Vector:
-        """Σ w_i v_i / weight: the division comes last, so that sums of dyadic numbers stay exact."""
+    def sum(self) -> Vector:
+        """Σ w_i v_i."""
         if self.vector is None:
             raise ConfigError("a server step must have at least one update; got 0")
-        vector = self.vector
+        return self.vector
+
+    def mean(self) -> Vector:
+        """Σ w_i v_i / weight: the division comes last, so that sums of dyadic numbers stay exact."""
+        vector = self.sum()
         if self.weight != 1.0:
             vector /= self.weight
         return vector

@@ -100,6 +100,11 @@ class SGD:
             return _passes(self.epochs, rng) * self.batches(samples)
         return _fitting(self.seconds or 0.0, seconds_per_step)
 
+    @property
+    def random_work(self) -> bool:
+        """Whether `work` draws from its generator."""
+        return isinstance(self.epochs, tuple)
+
     def batches(self, samples: float) -> int:
         """Steps that make one pass: the last batch may be partial."""
         return 1 if self.batch_size is None else max(1, math.ceil(samples / self.batch_size))

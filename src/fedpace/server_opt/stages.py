@@ -22,7 +22,7 @@ class Stages:
     """Multistage: one rule after another, each for its number of server steps; the last goes on for ever.
 
     Sun et al., "On the Role of Server Momentum in Federated Learning", AAAI 2024, Algorithm 3. Step t uses
-    the first stage s with t < ends[s]. The state (momentum buffer, moments) is carried over the borders, never
+    the first stage s with t < ends[s]. The state (momentum buffer, moments) crosses the borders, never
     reset: the paper's proof needs it. `fedpace.theory.multistage` derives stages that fulfil its constraints.
     Sign: that of the rules.
     Departures: steps are counted from 0; the stages may be of any one rule, not only momentum.
