@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from fedpace.algorithm import Algorithm
     from fedpace.citations import cite
+    from fedpace.experiment import simulate
     from fedpace.record import Run
 
 __version__ = "0.1.0"
@@ -59,12 +60,18 @@ __all__ = [
     "record",
     "server_opt",
     "sim",
+    "simulate",
     "tasks",
     "theory",
     "vector",
 ]
 
-_HOMES = {"Algorithm": "fedpace.algorithm", "Run": "fedpace.record", "cite": "fedpace.citations"}
+_HOMES = {
+    "Algorithm": "fedpace.algorithm",
+    "Run": "fedpace.record",
+    "cite": "fedpace.citations",
+    "simulate": "fedpace.experiment",
+}
 
 if not TYPE_CHECKING:  # a type checker sees the imports above and reports names that are not among them
 

@@ -14,6 +14,7 @@ import difflib
 import math
 import numbers
 from collections.abc import Iterable
+from typing import Any
 
 
 class FedpaceError(Exception):
@@ -35,9 +36,21 @@ class FrameError(RemoteError):
 class DivergedError(FedpaceError):
     """The model, or every update of a step, is not finite."""
 
+    run: Any = None  # what was learned until then
+
 
 class StalledError(FedpaceError):
     """No event is left, yet the run has steps to go."""
+
+    run: Any = None  # what was learned until then
+
+
+class InterruptedRun(KeyboardInterrupt):
+    """Somebody pressed Ctrl-C; `run` is what was learned until then."""
+
+    def __init__(self, run: Any) -> None:
+        super().__init__("interrupted")
+        self.run = run
 
 
 def require(ok: bool, what: str, got: object, allowed: str) -> None:

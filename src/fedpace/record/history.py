@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
 from fedpace.vector import Vector
@@ -14,9 +14,9 @@ class History:
     def __init__(
         self, *, keep_models: bool = False, traces: bool = True, others: Iterable[Recorder] = ()
     ) -> None:
-        self._others: Sequence[Recorder] = tuple(others)
+        self.others = list(others)
         self._keeps_traces = traces
-        self.traces = traces or any(other.traces for other in self._others)
+        self.traces = traces or any(other.traces for other in self.others)
         self.steps: list[StepRecord] = []
         self.model: Vector | None = None  # after the last step; None before the first
         self.models: list[Vector] | None = [] if keep_models else None
@@ -28,19 +28,19 @@ class History:
         self.model = x
         if self.models is not None:
             self.models.append(x)
-        for other in self._others:
+        for other in self.others:
             other.step(record, x)
 
     def activity(self, activity: Activity) -> None:
         if self._keeps_traces:
             self.activities.append(activity)
-        for other in self._others:
+        for other in self.others:
             if other.traces:
                 other.activity(activity)
 
     def fate(self, fate: Fate) -> None:
         if self._keeps_traces:
             self.fates.append(fate)
-        for other in self._others:
+        for other in self.others:
             if other.traces:
                 other.fate(fate)

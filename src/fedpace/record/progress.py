@@ -45,7 +45,7 @@ class Watcher:
 
 
 @contextmanager
-def progress(label: str, rounds: int, console: Console | None = None) -> Iterator[Recorder]:
+def shown(label: str, rounds: int, console: Console | None = None) -> Iterator[Recorder]:
     """A recorder that shows progress while the context lasts; on stderr unless a console is given."""
     from rich.console import Console
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedpace.algorithm import Algorithm
 from fedpace.record import files, timeline
 from fedpace.record.units import format_bytes, format_seconds
 from fedpace.sim.recorder import Activity, Fate, StepRecord
@@ -16,6 +15,8 @@ from fedpace.vector import Layout, Vector
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
+
+    from fedpace.algorithm import Algorithm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -89,8 +90,8 @@ class Run:
         """One row per server step; every metric is a column."""
         import pandas
 
-        rows = [asdict(record) for record in self.history]
-        return pandas.DataFrame([{**row, **row.pop("metrics")} for row in rows])
+        rows = map(asdict, self.history)
+        return pandas.DataFrame([{**row.pop("metrics"), **row} for row in rows])
 
     def to_json(self) -> str:
         """The whole run but its model, one line per server step. The same seed gives the same text."""

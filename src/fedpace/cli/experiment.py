@@ -1,0 +1,76 @@
+"""What `run` and `compare` have in common: the options that say on what, with whom and how long."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from fedpace.cli.parser import count, seed
+from fedpace.cli.settings import build, setting
+from fedpace.errors import unknown
+
+if TYPE_CHECKING:
+    from fedpace.algorithm import Algorithm
+    from fedpace.compute.protocol import Task
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("experiment")
+    what.add_argument("--task", default="digits", metavar="NAME", help="data set (default: %(default)s)")
+    what.add_argument("--clients", type=count, default=100, metavar="N", help="default: %(default)s")
+    what.add_argument(
+        "--partition", default="iid", metavar="RULE", help="who holds which sample (default: %(default)s)"
+    )
+    what.add_argument("--model", metavar="NAME", help="network (default: the task's own)")
+    what.add_argument(
+        "--population", metavar="P", help="devices: a preset, a law or a file; see `fedpace list`"
+    )
+    what.add_argument(
+        "--rounds", type=count, default=50, metavar="N", help="server steps (default: %(default)s)"
+    )
+    what.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
+    what.add_argument(
+        "--set",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the algorithm, again and again; `fedpace list ALGORITHM` shows them",
+    )
+    how = parser.add_argument_group("execution")
+    how.add_argument(
+        "--compute", default="auto", metavar="ENGINE", help="who runs local solves (default: %(default)s)"
+    )
+    how.add_argument("--workers", type=count, default=1, metavar="N", help="processes (default: %(default)s)")
+    how.add_argument(
+        "--evaluate-every",
+        default="1",
+        metavar="N",
+        help="steps (10), virtual seconds (30s) or traffic (5MB)",
+    )
+
+
+def algorithm_functions() -> dict[str, Callable[..., Algorithm]]:
+    """Every named algorithm."""
+    from fedpace import algorithms
+
+    return {name: getattr(algorithms, name) for name in algorithms.__all__}
+
+
+def make_algorithm(name: str, settings: Iterable[tuple[str, Any]]) -> Algorithm:
+    functions = algorithm_functions()
+    if name not in functions:
+        raise unknown("algorithm", name, functions)
+    algorithm: Algorithm = build(functions[name], settings)
+    return algorithm
+
+
+def load_task(args: argparse.Namespace) -> Task:
+    from fedpace import tasks
+
+    chosen = {} if args.model is None else {"model": args.model}
+    task: Task = tasks.load(
+        args.task, clients=args.clients, partition=args.partition, seed=args.seed, **chosen
+    )
+    return task

@@ -1,0 +1,91 @@
+"""fedpace run ALGORITHM"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from fedpace.cli import experiment
+from fedpace.cli.population import population
+from fedpace.errors import DivergedError, FedpaceError, InterruptedRun, StalledError
+
+if TYPE_CHECKING:
+    from fedpace.record import Run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("algorithm", metavar="ALGORITHM", help="a name from `fedpace list`")
+    experiment.add_options(parser)
+    out = parser.add_argument_group("output")
+    out.add_argument("--json", metavar="FILE", help="write result and history")
+    out.add_argument("--plot", metavar="FILE", help="draw accuracy and loss (.png, .svg, .pdf)")
+    out.add_argument("--timeline", metavar="FILE", help="write who did what when (.csv, .json)")
+    out.add_argument("--save", metavar="FOLDER", help="write result, history and model")
+    out.add_argument("--quiet", action="store_true", help="say nothing unless something is wrong")
+
+
+def command(args: argparse.Namespace) -> int:
+    """Simulate one algorithm and show what came out.
+
+    Every client works at its own pace under a virtual clock; the same seed gives the same bits.
+    """
+    _require_writable(args)
+    algorithm = experiment.make_algorithm(args.algorithm, args.set)
+    devices = population(args.population)
+    task = experiment.load_task(args)
+
+    from fedpace import simulate
+
+    try:
+        run = simulate(
+            algorithm,
+            task,
+            devices,
+            rounds=args.rounds,
+            seed=args.seed,
+            workers=args.workers,
+            compute=args.compute,
+            evaluate_every=args.evaluate_every,
+            traces=args.timeline is not None,
+            progress=not args.quiet,
+        )
+    except (DivergedError, StalledError, InterruptedRun) as error:
+        _finish(error.run, args)
+        return _ended_early(error)
+    _finish(run, args)
+    return 0
+
+
+def _require_writable(args: argparse.Namespace) -> None:
+    from fedpace.record.files import require_writable
+
+    for option in ("json", "plot", "timeline"):
+        path = getattr(args, option)
+        if path is not None:
+            require_writable(path, f"--{option}")
+
+
+def _finish(run: Run, args: argparse.Namespace) -> None:
+    """Write what was asked for, then show the result."""
+    from fedpace.record import files, timeline
+
+    if args.json:
+        files.write(args.json, run.to_json().encode())
+    if args.timeline:
+        timeline.write(run.timeline(), args.timeline)
+    if args.save:
+        run.save(args.save)
+    if args.plot:
+        run.plot(args.plot)
+    if not args.quiet:
+        from rich.console import Console
+
+        from fedpace.cli import show
+
+        show.result(run, Console())
+
+
+def _ended_early(error: FedpaceError | InterruptedRun) -> int:
+    print(f"fedpace run: {error}", file=sys.stderr)
+    return 3 if isinstance(error, DivergedError) else 130 if isinstance(error, InterruptedRun) else 2

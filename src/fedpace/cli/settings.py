@@ -1,0 +1,93 @@
+"""`--set name=value`: parameters of an algorithm's function, checked against its signature."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fedpace.errors import ConfigError, unknown
+
+_RULES = ("pace", "local", "link", "aggregate", "server_opt")  # where the classes in a value may come from
+_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
+_WORD = re.compile(r"[A-Za-z_][\w.:,/+-]*")
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """`beta=0.9` -> ("beta", 0.9), as argparse's `type`."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip().isidentifier():
+        raise argparse.ArgumentTypeError(f"must be name=value; got {text!r}")
+    try:
+        return name.strip().replace("-", "_"), parse_value(value.strip())
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(f"{name.strip()}: {error}") from None
+
+
+def parse_value(text: str) -> Any:
+    """A Python literal, a range `1..6` as (1, 6), a rule like `TopK(ratio=0.01)`, or a plain word."""
+    if match := _RANGE.fullmatch(text):
+        return int(match[1]), int(match[2])
+    try:
+        tree = ast.parse(text, mode="eval").body
+        return _evaluate(tree)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        if isinstance(error, ConfigError):
+            raise
+    if _WORD.fullmatch(text):
+        return text
+    allowed = "a number, a word, a list, 1..6, or a rule such as TopK(ratio=0.01)"
+    raise ConfigError(f"value must be {allowed}; got {text!r}")
+
+
+def build(function: Callable[..., Any], settings: Iterable[tuple[str, Any]]) -> Any:
+    """Call an algorithm's function; a wrong name is answered with the right ones."""
+    parameters = inspect.signature(function).parameters
+    chosen = dict(settings)
+    for name in chosen:
+        if name not in parameters:
+            raise unknown(f"parameter of {function.__name__}", name, parameters)
+    missing = [name for name, p in parameters.items() if p.default is p.empty and name not in chosen]
+    if missing:
+        raise ConfigError(f"{function.__name__} needs a value: --set {missing[0]}=VALUE")
+    return function(**chosen)
+
+
+def _evaluate(node: ast.expr) -> Any:
+    """Literals, and calls of rule classes with literals inside; nothing else is ever executed."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
+            options = {key.arg: _evaluate(key.value) for key in keywords if key.arg}
+            return _construct(name, [_evaluate(arg) for arg in args], options)
+        case ast.List(elts=items):
+            return [_evaluate(item) for item in items]
+        case ast.Tuple(elts=items):
+            return tuple(_evaluate(item) for item in items)
+        case _:
+            return ast.literal_eval(node)
+
+
+def _construct(name: str, args: list[Any], options: Mapping[str, Any]) -> Any:
+    rules = rule_classes()
+    if name not in rules:
+        raise unknown("rule", name, rules)
+    try:
+        return rules[name](*args, **options)
+    except TypeError as error:
+        signature = f"{name}{inspect.signature(rules[name])}"
+        raise ConfigError(f"rule must be called as {signature}; got {_plain(error)}") from None
+
+
+def rule_classes() -> dict[str, type]:
+    """Public classes of the rule packages, by name."""
+    modules = [importlib.import_module(f"fedpace.{package}") for package in _RULES]
+    named = {name: getattr(module, name) for module in modules for name in module.__all__}
+    return {name: value for name, value in named.items() if inspect.isclass(value)}
+
+
+def _plain(error: TypeError) -> str:
+    return str(error).split(".__init__() ")[-1]

@@ -1,0 +1,80 @@
+"""Tables for people, in a terminal or in a log file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from fedpace.record.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fedpace.record import Run
+
+# What the counters are called in the result; those that are 0 are left out.
+_COUNTERS = {
+    "overwritten": "updates overwritten before use",
+    "dropped": "sessions dropped",
+    "refused": "updates refused as late or too stale",
+    "not_finite": "updates rejected as not finite",
+    "malformed": "updates rejected as malformed",
+    "duplicates": "updates that came twice",
+    "resyncs": "links resynchronised",
+}
+
+
+def result(run: Run, console: Console) -> None:
+    """Where a run ended and what it cost."""
+    table(console, ("", f"{run.name} on {run.task}"), _rows(run), align="lr")
+
+
+def table(console: Console, header: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> None:
+    """A plain ruled table; `align` has one of l and r per column."""
+    from rich import box
+    from rich.table import Table
+
+    ruled = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for title, side in zip(header, align, strict=True):
+        ruled.add_column(title, justify="right" if side == "r" else "left", overflow="fold")
+    for row in rows:
+        ruled.add_row(*row)
+    console.print(ruled)
+
+
+def _rows(run: Run) -> list[tuple[str, str]]:
+    rows = [(name, f"{value:.4f}") for name, value in _learned_first(run.metrics.items())]
+    rows += [
+        ("server steps", _steps(run)),
+        ("virtual time", format_seconds(run.virtual_seconds)),
+        ("sent up", format_bytes(run.bytes_up)),
+        ("sent down", format_bytes(run.bytes_down)),
+    ]
+    rows += [
+        (label, f"{run.counters[name]:,}") for name, label in _COUNTERS.items() if run.counters.get(name)
+    ]
+    rows += [("local solves", _solves(run))] if "sessions" in run.counters else []
+    rows += [("compute", str(run.summary["compute"]))] if "compute" in run.summary else []
+    rows += (
+        [("real time", format_seconds(run.summary["real_seconds"]))] if "real_seconds" in run.summary else []
+    )
+    return rows
+
+
+def _learned_first(metrics: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    first = ("accuracy", "loss")
+    return sorted(metrics, key=lambda item: first.index(item[0]) if item[0] in first else len(first))
+
+
+def _steps(run: Run) -> str:
+    taken = len(run.history)
+    return f"{taken:,}" if taken == run.rounds else f"{taken:,} of {run.rounds:,}"
+
+
+def _solves(run: Run) -> str:
+    """How many were computed, and the share that nobody needed."""
+    sessions, solved = run.counters["sessions"], run.counters["solved"]
+    saved = sessions - solved
+    return (
+        f"{solved:,} computed, {saved:,} saved ({saved / max(sessions, 1):.0%})" if saved else f"{solved:,}"
+    )
