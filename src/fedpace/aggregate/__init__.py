@@ -1,14 +1,26 @@
 """Stop 3: many updates -> one."""
 
+from fedpace.aggregate.cached import Cached
 from fedpace.aggregate.mean import Mean
+from fedpace.aggregate.mixing import Mixing
 from fedpace.aggregate.normalised import Normalised
+from fedpace.aggregate.per_step import PerStep
+from fedpace.aggregate.pooled import Pooled
 from fedpace.aggregate.protocol import Aggregator, Contribution
+from fedpace.aggregate.staleness import Hinge, Polynomial, staleness_weight
 from fedpace.aggregate.weighted import Weighted
 
 __all__ = [
     "Aggregator",
+    "Cached",
     "Contribution",
+    "Hinge",
     "Mean",
+    "Mixing",
     "Normalised",
+    "PerStep",
+    "Polynomial",
+    "Pooled",
     "Weighted",
+    "staleness_weight",
 ]

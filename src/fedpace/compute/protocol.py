@@ -31,9 +31,14 @@ class Request:
 class Task(Protocol):
     """Data of all clients and a model: everything an experiment trains."""
 
-    name: str
-    clients: int
-    layout: Layout
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def clients(self) -> int: ...
+
+    @property
+    def layout(self) -> Layout: ...
 
     def initial(self, seed: int) -> Vector:
         """The model before training."""

@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-
-from fedpace.pace.crowd import Crowd
+from fedpace.pace.crowd import Crowd, Draw
 
 # ---------------------------------------------------------------- what clients do
 
@@ -109,7 +107,7 @@ class Verdict:
 
 
 class Pace(Protocol):
-    """A pacing rule: a frozen value; its state is a value that calls return."""
+    """A pacing rule: a frozen value. Its state is a value that calls return; the one that went in is spent."""
 
     @property
     def client(self) -> Behaviour: ...
@@ -143,7 +141,10 @@ class Pace(Protocol):
         ...
 
     def dispatch(
-        self, version: int, now: float, crowd: Crowd, state: Any, rng: np.random.Generator
+        self, version: int, now: float, crowd: Crowd, state: Any, draw: Draw
     ) -> tuple[tuple[Order, ...], Any]:
-        """What to do now. Asked at the start, and after anything happened; () when there is nothing to do."""
+        """What to do now. Asked at the start, and after anything happened; () when there is nothing to do.
+
+        `draw()` opens a fresh random stream for one choice.
+        """
         ...

@@ -40,7 +40,7 @@ class Momentum:
     nu: float = 0.0
 
     def __post_init__(self) -> None:
-        require_number(self.lr, "Momentum.lr", above=0, below=math.inf, allowed="> 0")
+        require_number(self.lr, "Momentum.lr", low=0, below=math.inf, allowed=">= 0")
         require_number(self.beta, "Momentum.beta", low=0, below=1, allowed="in [0, 1)")
         require_number(self.nu, "Momentum.nu", above=-math.inf, below=math.inf, allowed="a number")
         if not 0 <= self.nu <= 1:

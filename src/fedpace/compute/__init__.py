@@ -1,0 +1,15 @@
+"""Who runs local solves."""
+
+from fedpace.compute.inline import Inline
+from fedpace.compute.protocol import Engine, Request, Task
+from fedpace.errors import require
+
+ENGINES = ("auto", "inline")
+
+__all__ = ["ENGINES", "Engine", "Inline", "Request", "Task", "engine"]
+
+
+def engine(name: str, task: Task, workers: int = 1) -> Engine:
+    """The engine of that name for a task."""
+    require(name in ENGINES, "compute", name, "one of " + ", ".join(ENGINES))
+    return Inline(task)

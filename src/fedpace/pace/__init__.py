@@ -1,0 +1,33 @@
+"""Stop 0 of the journey: who works when, and when the server takes a step."""
+
+from fedpace.pace.arrivals import Arrivals
+from fedpace.pace.buffered import Buffered
+from fedpace.pace.crowd import Crowd
+from fedpace.pace.immediate import Immediate
+from fedpace.pace.interrupting import Interrupting
+from fedpace.pace.polled import Polled
+from fedpace.pace.protocol import Continuous, Interruptible, OnDemand, Pace
+from fedpace.pace.replayed import Replayed
+from fedpace.pace.rounds import Rounds
+from fedpace.pace.select import ByShare, Scripted, Selection, Uniform, WithReplacement, selection
+
+__all__ = [
+    "Arrivals",
+    "Buffered",
+    "ByShare",
+    "Continuous",
+    "Crowd",
+    "Immediate",
+    "Interruptible",
+    "Interrupting",
+    "OnDemand",
+    "Pace",
+    "Polled",
+    "Replayed",
+    "Rounds",
+    "Scripted",
+    "Selection",
+    "Uniform",
+    "WithReplacement",
+    "selection",
+]

@@ -1,0 +1,122 @@
+"""A buffer of updates from a limited number of clients at work (FedBuff, CA2FL)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fedpace.errors import ConfigError, require, require_count
+from fedpace.pace.crowd import Crowd, Draw
+from fedpace.pace.protocol import Header, OnDemand, Order, Send, Verdict
+from fedpace.pace.select import Selection, Uniform
+
+
+@dataclass(slots=True)
+class BufferedState:
+    free: int  # places to fill at the next dispatch
+    active: set[int] = field(default_factory=set)  # at work, or (batch) delivered into the open buffer
+    filled: int = 0  # updates in the open buffer
+    delivered: set[int] = field(default_factory=set)  # their clients, who wait for the step (batch)
+    asked: int = 0  # choices made so far
+
+
+@dataclass(frozen=True, slots=True)
+class Buffered:
+    """`concurrency` clients at work; a server step whenever `buffer` updates have come in.
+
+    Nguyen et al. 2022 (FedBuff) and Wang et al. (CA2FL), Algorithm 2. `dispatch="batch"` replaces the `buffer`
+    clients of a step together, after it, from everybody not at work (CA2FL's rule: no client twice in one
+    buffer). `"immediate"` refills a place as soon as it is free (FedBuff's own rule); a client may then deliver
+    twice into one buffer, and both count. An update older than `max_staleness` steps is refused, its place freed.
+    `concurrency=None` is everybody.
+    """
+
+    buffer: int = 10
+    concurrency: int | None = None
+    dispatch_mode: str = "batch"
+    select: Selection = Uniform()
+    max_staleness: int | None = None
+
+    client = OnDemand()
+    keeps = 1
+
+    def __post_init__(self) -> None:
+        require_count(self.buffer, "buffer")
+        if self.concurrency is not None:
+            require_count(self.concurrency, "concurrency")
+        require(
+            self.dispatch_mode in ("batch", "immediate"), "dispatch", self.dispatch_mode, "batch or immediate"
+        )
+        if self.max_staleness is not None:
+            require_count(self.max_staleness, "max_staleness", low=0)
+        if self.dispatch_mode == "batch" and self.concurrency is not None and self.buffer > self.concurrency:
+            raise ConfigError(
+                f"buffer must be <= concurrency ({self.concurrency}) with batch dispatch, "
+                f"where nobody is replaced before the step; got {self.buffer}"
+            )
+
+    @property
+    def per_step(self) -> int | None:
+        return self.buffer
+
+    def init(self, clients: int) -> BufferedState:
+        at_once = clients if self.concurrency is None else self.concurrency
+        require(at_once <= clients, "concurrency", at_once, f"<= the number of clients ({clients})")
+        if self.dispatch_mode == "batch":
+            require(self.buffer <= at_once, "buffer", self.buffer, f"<= concurrency ({at_once})")
+        return BufferedState(free=at_once)
+
+    def arrived(self, header: Header, version: int, state: BufferedState) -> tuple[Verdict, BufferedState]:
+        if header.client not in state.active or header.client in state.delivered:
+            return Verdict(0, reason="not expected"), state
+        if self.max_staleness is not None and version - header.version > self.max_staleness:
+            self._release(header.client, state)
+            return Verdict(0, reason=f"staler than {self.max_staleness} steps"), state
+        state.filled += 1
+        if self._batch:
+            state.delivered.add(header.client)
+        else:
+            self._release(header.client, state)
+        full = state.filled == self.buffer
+        if full:
+            self._empty(state)
+        return Verdict(1, step=full), state
+
+    def lost(self, client: int, state: BufferedState) -> tuple[bool, BufferedState]:
+        if client in state.active and client not in state.delivered:
+            self._release(client, state)
+        return False, state
+
+    def joined(self, client: int, state: BufferedState) -> BufferedState:
+        return state
+
+    def woke(self, now: float, state: BufferedState) -> tuple[bool, BufferedState]:
+        return False, state
+
+    def dispatch(
+        self, version: int, now: float, crowd: Crowd, state: BufferedState, draw: Draw
+    ) -> tuple[tuple[Order, ...], BufferedState]:
+        orders: list[Order] = []
+        while state.free > 0 and len(crowd):
+            together = self._batch or state.asked == 0
+            chosen = self.select.choose(state.free if together else 1, state.asked, crowd, state.active, draw)
+            state.asked += bool(chosen)
+            state.free -= len(chosen)
+            state.active.update(chosen)
+            orders += [Send(client) for client in chosen]
+            if together or not chosen:
+                break
+        return tuple(orders), state
+
+    @property
+    def _batch(self) -> bool:
+        return self.dispatch_mode == "batch"
+
+    def _empty(self, state: BufferedState) -> None:
+        for client in state.delivered:
+            self._release(client, state)
+        state.filled, state.delivered = 0, set()
+
+    @staticmethod
+    def _release(client: int, state: BufferedState) -> None:
+        state.active.discard(client)
+        state.free += 1

@@ -1,0 +1,53 @@
+"""A step on every arrival (FedAsync)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedpace.pace.buffered import Buffered, BufferedState
+from fedpace.pace.crowd import Crowd, Draw
+from fedpace.pace.protocol import Header, OnDemand, Order, Verdict
+from fedpace.pace.select import Selection, Uniform
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """`concurrency` clients at work; each arrival is a server step, and its place is refilled at once.
+
+    Xie et al. 2019 (FedAsync): a buffer of one.
+    """
+
+    concurrency: int | None = None
+    select: Selection = Uniform()
+    max_staleness: int | None = None
+
+    client = OnDemand()
+    keeps = 1
+    per_step = 1
+
+    def __post_init__(self) -> None:
+        _ = self._buffered
+
+    @property
+    def _buffered(self) -> Buffered:
+        return Buffered(1, self.concurrency, "immediate", self.select, self.max_staleness)
+
+    def init(self, clients: int) -> BufferedState:
+        return self._buffered.init(clients)
+
+    def arrived(self, header: Header, version: int, state: BufferedState) -> tuple[Verdict, BufferedState]:
+        return self._buffered.arrived(header, version, state)
+
+    def lost(self, client: int, state: BufferedState) -> tuple[bool, BufferedState]:
+        return self._buffered.lost(client, state)
+
+    def joined(self, client: int, state: BufferedState) -> BufferedState:
+        return state
+
+    def woke(self, now: float, state: BufferedState) -> tuple[bool, BufferedState]:
+        return False, state
+
+    def dispatch(
+        self, version: int, now: float, crowd: Crowd, state: BufferedState, draw: Draw
+    ) -> tuple[tuple[Order, ...], BufferedState]:
+        return self._buffered.dispatch(version, now, crowd, state, draw)

@@ -1,0 +1,83 @@
+"""Rounds whose clients start from models of the recent past, drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedpace.errors import require, require_count
+from fedpace.pace.crowd import Crowd, Draw
+from fedpace.pace.protocol import Header, OnDemand, Order, Send, Verdict
+from fedpace.pace.rounds import Rounds, RoundsState, choose
+from fedpace.pace.select import Selection, Uniform
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Delay without a clock: each chosen client starts from one of the last `history` models.
+
+    Sun et al., AAAI 2024, App. H.1: delay uniform on {0..R-1}, R = `history`, truncated to t at the start.
+    `delays` scripts them: one list per round, aligned with the clients in the order of the choice.
+    """
+
+    history: int = 5
+    clients_per_round: int | None = None
+    select: Selection = Uniform()
+    delays: Sequence[Sequence[int]] | None = None
+
+    client = OnDemand()
+
+    def __post_init__(self) -> None:
+        require_count(self.history, "Replayed.history")
+        if self.clients_per_round is not None:
+            require_count(self.clients_per_round, "clients_per_round")
+        if self.delays is not None:
+            delays = tuple(tuple(int(d) for d in group) for group in self.delays)
+            allowed = f"delays in 0..history-1 = 0..{self.history - 1}"
+            require(all(0 <= d < self.history for g in delays for d in g), "Replayed.delays", delays, allowed)
+            object.__setattr__(self, "delays", delays)
+
+    @property
+    def keeps(self) -> int:
+        return self.history
+
+    @property
+    def per_step(self) -> int | None:
+        return self.clients_per_round
+
+    @property
+    def _rounds(self) -> Rounds:
+        return Rounds(self.clients_per_round, self.select)
+
+    def init(self, clients: int) -> RoundsState:
+        return RoundsState()
+
+    def arrived(self, header: Header, version: int, state: RoundsState) -> tuple[Verdict, RoundsState]:
+        return self._rounds.arrived(header, version, state)
+
+    def lost(self, client: int, state: RoundsState) -> tuple[bool, RoundsState]:
+        return self._rounds.lost(client, state)
+
+    def joined(self, client: int, state: RoundsState) -> RoundsState:
+        return state
+
+    def woke(self, now: float, state: RoundsState) -> tuple[bool, RoundsState]:
+        return False, state
+
+    def dispatch(
+        self, version: int, now: float, crowd: Crowd, state: RoundsState, draw: Draw
+    ) -> tuple[tuple[Order, ...], RoundsState]:
+        if state.roll.open or not len(crowd):
+            return (), state
+        chosen = choose(self.clients_per_round, self.select, state.asked, crowd, draw)
+        delays = dict(zip(chosen, self._delays(state.asked, len(chosen), draw), strict=True))
+        state.asked += 1
+        called = state.roll.call(chosen)
+        return tuple(Send(client, max(0, version - delays[client])) for client in called), state
+
+    def _delays(self, asked: int, count: int, draw: Draw) -> Sequence[int]:
+        if self.delays is None:
+            return draw().integers(self.history, size=count).tolist()  # type: ignore[no-any-return]
+        scripted = self.delays[asked] if asked < len(self.delays) else ()
+        require(len(scripted) == count, f"Replayed.delays of round {asked}", scripted, f"{count} delays")
+        return scripted

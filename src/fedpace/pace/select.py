@@ -1,0 +1,78 @@
+"""Who is chosen: a small rule of its own, so that any pacing can draw, or replay, its choices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Protocol
+
+from fedpace.errors import ConfigError, require
+from fedpace.pace.crowd import Crowd, Draw
+
+
+class Selection(Protocol):
+    """Chooses clients. `asked` counts the choices made before this one: it lives in the pacing state."""
+
+    def choose(self, k: int, asked: int, crowd: Crowd, busy: Set[int], draw: Draw) -> list[int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """`k` distinct clients, uniformly, none of them busy (scheme C)."""
+
+    def choose(self, k: int, asked: int, crowd: Crowd, busy: Set[int], draw: Draw) -> list[int]:
+        return crowd.draw(k, draw(), busy)
+
+
+@dataclass(frozen=True, slots=True)
+class WithReplacement:
+    """`k` uniform draws; a client drawn twice counts twice."""
+
+    def choose(self, k: int, asked: int, crowd: Crowd, busy: Set[int], draw: Draw) -> list[int]:
+        return crowd.draw_repeatedly(k, draw())
+
+
+@dataclass(frozen=True, slots=True)
+class ByShare:
+    """`k` draws with probability p_i = n_i / sum n_j (scheme A); goes with uniform weights."""
+
+    def choose(self, k: int, asked: int, crowd: Crowd, busy: Set[int], draw: Draw) -> list[int]:
+        return crowd.draw_repeatedly(k, draw(), by_share=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Scripted:
+    """Replays given 0-based choices, one group per choice the server makes; repeats count twice."""
+
+    groups: Sequence[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        groups = tuple(tuple(int(c) for c in group) for group in self.groups)
+        require(all(groups), "Scripted.groups", self.groups, "non-empty groups of clients")
+        object.__setattr__(self, "groups", groups)
+
+    def choose(self, k: int, asked: int, crowd: Crowd, busy: Set[int], draw: Draw) -> list[int]:
+        if asked >= len(self.groups):
+            raise ConfigError(
+                f"Scripted.groups must have a group for every choice; got {len(self.groups)} groups "
+                f"and a choice number {asked + 1}"
+            )
+        group = list(self.groups[asked])
+        for client in group:
+            require(0 <= client < crowd.clients, "Scripted client", client, f"in 0..{crowd.clients - 1}")
+        return group
+
+
+NAMES: dict[str, Selection] = {
+    "uniform": Uniform(),
+    "replacement": WithReplacement(),
+    "share": ByShare(),
+}
+
+
+def selection(select: str | Selection | Sequence[Sequence[int]]) -> Selection:
+    """A selection rule from its name, a script, or itself."""
+    if isinstance(select, str):
+        require(select in NAMES, "select", select, "one of " + ", ".join(NAMES) + ", or Scripted(...)")
+        return NAMES[select]
+    return Scripted(select) if isinstance(select, list | tuple) else select  # type: ignore[return-value]

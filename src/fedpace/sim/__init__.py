@@ -1,0 +1,21 @@
+"""The virtual clock: timeline, devices, simulate."""
+
+from fedpace.sim.evaluation import Every
+from fedpace.sim.laws import Between, Inverse
+from fedpace.sim.population import Devices, Population
+from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
+from fedpace.sim.simulate import Outcome, simulate
+
+__all__ = [
+    "Activity",
+    "Between",
+    "Devices",
+    "Every",
+    "Fate",
+    "Inverse",
+    "Outcome",
+    "Population",
+    "Recorder",
+    "StepRecord",
+    "simulate",
+]

@@ -1,0 +1,53 @@
+"""Models put into everybody's receive buffer, kept once rather than once per client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fedpace.client import Delivery
+from fedpace.server.versions import Versions
+from fedpace.sim.population import Devices
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    sent_s: float
+    delivery: Delivery
+    size_bytes: int  # 0: its cost is charged when a client takes it out
+
+
+@dataclass(slots=True)
+class Broadcasts:
+    """The broadcasts that some client may still find newest. Each client looks up what has reached it by now."""
+
+    entries: list[Announced] = field(default_factory=list)
+
+    def add(self, entry: Announced, versions: Versions, devices: Devices) -> None:
+        """A new broadcast; those that everybody has superseded are dropped."""
+        versions.hold(entry.delivery.version)
+        self.entries.append(entry)
+        while len(self.entries) > 1 and self._everywhere(self.entries[1], entry.sent_s, devices):
+            versions.release(self.entries.pop(0).delivery.version)
+
+    def newest(self, client: int, now: float, devices: Devices) -> Delivery | None:
+        """What lies in this client's receive buffer by now."""
+        for entry in reversed(self.entries):
+            if self.reaches_s(entry, client, devices) <= now:
+                return entry.delivery
+        return None
+
+    def next_arrival_s(self, client: int, now: float, devices: Devices) -> float | None:
+        """When the next broadcast under way reaches this client."""
+        times = [self.reaches_s(entry, client, devices) for entry in self.entries]
+        return min((time for time in times if time > now), default=None)
+
+    @staticmethod
+    def reaches_s(entry: Announced, client: int, devices: Devices) -> float:
+        if not entry.size_bytes:
+            return entry.sent_s
+        return entry.sent_s + devices.download_s(client, entry.size_bytes)
+
+    @staticmethod
+    def _everywhere(entry: Announced, now: float, devices: Devices) -> bool:
+        slowest = devices.slowest_download_s(entry.size_bytes) if entry.size_bytes else 0.0
+        return entry.sent_s + slowest <= now

@@ -1,0 +1,76 @@
+"""How a quantity differs from device to device: a number for all, one per client, or a law it is drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fedpace.errors import require
+
+Values = npt.NDArray[np.float64]
+
+
+class Law(Protocol):
+    """Draws one value per client, once per run."""
+
+    def draw(self, clients: int, rng: np.random.Generator) -> Values: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Uniform on [low, high]."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        require(0 <= self.low <= self.high, "Between(low, high)", (self.low, self.high), "0 <= low <= high")
+
+    def draw(self, clients: int, rng: np.random.Generator) -> Values:
+        return rng.uniform(self.low, self.high, clients)
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """`numerator` / u with u uniform on [low, high]: the time of a device whose speed is uniform."""
+
+    numerator: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        require(0 < self.low <= self.high, "Inverse(low, high)", (self.low, self.high), "0 < low <= high")
+
+    def draw(self, clients: int, rng: np.random.Generator) -> Values:
+        return self.numerator / rng.uniform(self.low, self.high, clients)
+
+
+Quantity = float | tuple[float, ...] | Law
+
+
+def quantity(value: float | Sequence[float] | Law, what: str) -> Quantity:
+    """A checked quantity: numbers are >= 0 and finite."""
+    if isinstance(value, Between | Inverse):
+        return value
+    numbers = np.asarray(value, dtype=float)
+    require(
+        bool(np.isfinite(numbers).all() and (numbers >= 0).all()), what, value, ">= 0 seconds, and finite"
+    )
+    return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())
+
+
+def per_client(value: Any, clients: int, rng: np.random.Generator, what: str) -> Values:
+    """One value per client; a single number is not copied."""
+    if isinstance(value, tuple):
+        require(
+            len(value) == clients, what, f"{len(value)} values", f"one value for each of {clients} clients"
+        )
+        return np.asarray(value, dtype=float)
+    if isinstance(value, int | float):
+        return np.broadcast_to(np.float64(value), clients)
+    drawn: Values = value.draw(clients, rng)
+    return drawn

@@ -1,0 +1,180 @@
+"""The devices: how fast they compute and send, when they are there, how often a session is lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fedpace.errors import require, require_number
+from fedpace.random import stream
+from fedpace.sim.availability import Windows, check_windows
+from fedpace.sim.laws import Between, Inverse, Law, Quantity, Values, per_client, quantity
+
+NOISES = ("half_normal", "exponential")
+_QUANTITIES = ("solve_s", "step_s", "noise_s", "up_s", "down_s", "up_s_per_byte", "down_s_per_byte")
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Seconds of a session = solve_s + steps * step_s + noise; of a transfer = fixed + bytes * per byte.
+
+    Each quantity is a number, one number per client, or a law (`Between`, ...) drawn once per client and seed.
+    The noise is drawn anew for every session: |N(0, noise_s^2)| or exponential with mean noise_s.
+    `mode`: "serial" (a session pays for its download, an upload the client starts keeps it from the next session)
+    or "overlap" (computing never waits for the radio). `drop` is the probability that a session is lost.
+    `windows` says when each client is there: (client, from, to); without windows everybody always is.
+    """
+
+    solve_s: Quantity = 0.0
+    step_s: Quantity = 0.0
+    noise_s: Quantity = 0.0
+    up_s: Quantity = 0.0
+    down_s: Quantity = 0.0
+    up_s_per_byte: Quantity = 0.0
+    down_s_per_byte: Quantity = 0.0
+    noise: str = "half_normal"
+    mode: str = "serial"
+    drop: float = 0.0
+    windows: Windows | None = None
+
+    def __post_init__(self) -> None:
+        for name in _QUANTITIES:
+            object.__setattr__(self, name, quantity(getattr(self, name), f"Population.{name}"))
+        require(self.noise in NOISES, "Population.noise", self.noise, " or ".join(NOISES))
+        require(self.mode in ("serial", "overlap"), "Population.mode", self.mode, "serial or overlap")
+        require_number(self.drop, "Population.drop", low=0, below=1, allowed="a probability in [0, 1)")
+        if self.windows is not None:
+            object.__setattr__(self, "windows", check_windows(self.windows))
+
+    @classmethod
+    def from_times(
+        cls,
+        compute_s: float | Sequence[float],
+        up_s: float | Sequence[float] = 0.0,
+        down_s: float | Sequence[float] = 0.0,
+        **more: Any,
+    ) -> Population:
+        """Fixed seconds of a whole local solve and of each transfer, per client."""
+        seconds = np.atleast_1d(np.asarray(compute_s, dtype=float))
+        require(bool((seconds > 0).all()), "compute_s", compute_s, "> 0 seconds")
+        return cls(solve_s=compute_s, up_s=up_s, down_s=down_s, **more)  # type: ignore[arg-type]
+
+    @classmethod
+    def uniform_slowdown(
+        cls,
+        low: float = 1.0,
+        high: float = 5.0,
+        flops_per_step: float = 17.0e6,
+        flops_per_second: float = 10e9,
+        link_bits_per_second: float = 400e6,
+        *,
+        reading: str = "slowdown",
+        **more: Any,
+    ) -> Population:
+        """The DeFedAvg model: c_i K flops_per_step / flops_per_second, c_i ~ U[low, high]; equal links.
+
+        `reading="speed"` takes U[low, high] as the relative speed instead: c_i = high / u_i.
+        """
+        for value, name in (
+            (flops_per_step, "flops_per_step"),
+            (flops_per_second, "flops_per_second"),
+            (link_bits_per_second, "link_bits_per_second"),
+            (low, "low"),
+        ):
+            require_number(value, name, above=0, allowed="> 0")
+        require(reading in ("slowdown", "speed"), "reading", reading, "slowdown or speed")
+        fastest = flops_per_step / flops_per_second
+        slow = Between(low * fastest, high * fastest)
+        step: Law = slow if reading == "slowdown" else Inverse(high * fastest, low, high)
+        per_byte = 8.0 / link_bits_per_second
+        return cls(step_s=step, up_s_per_byte=per_byte, down_s_per_byte=per_byte, **more)
+
+    @classmethod
+    def half_normal(
+        cls, scale: float | Sequence[float] | Law = 5.0, base_s: float = 0.0, **more: Any
+    ) -> Population:
+        """The CA2FL model: a session takes base + |N(0, s_i^2)| seconds; a number s means s_i ~ U(0, s).
+
+        One value per client, or a law, is taken as it is; `Between(5, 5)` is the same scale for all.
+        """
+        spread = Between(0.0, float(scale)) if isinstance(scale, int | float) else scale
+        return cls(solve_s=base_s, noise_s=spread, **more)  # type: ignore[arg-type]
+
+    @classmethod
+    def exponential(cls, mean_s: float | Sequence[float] = 1.0, **more: Any) -> Population:
+        """A session takes an exponential time."""
+        return cls(noise_s=mean_s, noise="exponential", **more)  # type: ignore[arg-type]
+
+    def with_windows(self, windows: Windows) -> Population:
+        """The same devices, there only in these (client, from, to)."""
+        return replace(self, windows=windows)
+
+    def bind(self, clients: int, seed: int) -> Devices:
+        """The devices of one run."""
+        drawn = {
+            name: per_client(
+                getattr(self, name), clients, stream(seed, "population", k), f"Population.{name}"
+            )
+            for k, name in enumerate(_QUANTITIES)
+        }
+        if self.windows is not None:
+            check_windows(self.windows, clients)
+        return Devices(population=self, clients=clients, seed=seed, **drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """A population with every draw made that is made once per run."""
+
+    population: Population
+    clients: int
+    seed: int
+    solve_s: Values
+    step_s: Values
+    noise_s: Values
+    up_s: Values
+    down_s: Values
+    up_s_per_byte: Values
+    down_s_per_byte: Values
+
+    @property
+    def serial(self) -> bool:
+        return self.population.mode == "serial"
+
+    def compute_s(self, client: int, session: int, steps: int) -> float:
+        """Seconds of one session's local work; always > 0."""
+        seconds = float(self.solve_s[client]) + steps * float(self.step_s[client])
+        if scale := float(self.noise_s[client]):
+            rng = stream(self.seed, "delay", client, session)
+            normal = self.population.noise == "half_normal"
+            seconds += scale * (abs(rng.standard_normal()) if normal else rng.standard_exponential())
+        return max(seconds, math.ulp(1.0))
+
+    def expected_step_s(self, client: int, steps: int = 1) -> float:
+        """What one local step takes on average, for rules that plan by time."""
+        mean_noise = math.sqrt(2 / math.pi) if self.population.noise == "half_normal" else 1.0
+        fixed = float(self.solve_s[client]) + mean_noise * float(self.noise_s[client])
+        return float(self.step_s[client]) + fixed / steps
+
+    def upload_s(self, client: int, size_bytes: int) -> float:
+        return float(self.up_s[client]) + size_bytes * float(self.up_s_per_byte[client])
+
+    def download_s(self, client: int, size_bytes: int) -> float:
+        return float(self.down_s[client]) + size_bytes * float(self.down_s_per_byte[client])
+
+    def slowest_download_s(self, size_bytes: int) -> float:
+        return float(np.max(self.down_s + size_bytes * self.down_s_per_byte))
+
+    def fastest_cycle_s(self, size_bytes: int, steps: int) -> float:
+        """Download, solve and upload of the fastest client."""
+        transfer = self.up_s + self.down_s + size_bytes * (self.up_s_per_byte + self.down_s_per_byte)
+        return float(np.min(transfer + self.solve_s + self.noise_s + steps * self.step_s))
+
+    def drops(self, client: int, session: int) -> bool:
+        """Whether this session is lost."""
+        drop = self.population.drop
+        return drop > 0 and bool(stream(self.seed, "drop", client, session).random() < drop)
