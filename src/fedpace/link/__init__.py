@@ -7,6 +7,10 @@ from fedpace.link.frame import NonFiniteError, ResyncError
 from fedpace.link.full import Full
 from fedpace.link.plain import Plain
 from fedpace.link.protocol import Codec, Context, Downlink, Uplink
+from fedpace.link.quantise import Quantize, dequantise, quantise
+from fedpace.link.rand_k import RandK
+from fedpace.link.scaled_sign import ScaledSign
+from fedpace.link.top_k import TopK
 
 __all__ = [
     "Codec",
@@ -17,8 +21,14 @@ __all__ = [
     "Full",
     "NonFiniteError",
     "Plain",
+    "Quantize",
+    "RandK",
     "ResyncError",
+    "ScaledSign",
+    "TopK",
     "Uplink",
     "as_downlink",
     "as_uplink",
+    "dequantise",
+    "quantise",
 ]

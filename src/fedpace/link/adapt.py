@@ -14,7 +14,7 @@ def as_uplink(link: Codec | Uplink | None) -> Uplink:
         return Plain()
     if isinstance(link, Codec):
         return Plain(link)
-    if isinstance(link, Uplink) and not isinstance(link, Downlink):
+    if isinstance(link, Uplink) and not hasattr(link, "publish"):
         return link
     raise ConfigError(f"an uplink must be a codec or an Uplink; got {link!r}")
 

@@ -7,7 +7,6 @@ from typing import Self
 
 import numpy as np
 
-from fedpace.errors import FrameError
 from fedpace.link import frame as wire
 from fedpace.link import values
 from fedpace.link.frame import Kind
@@ -37,8 +36,7 @@ class Dense:
     def decode(self, frame: bytes, size: int) -> Vector:
         header = wire.expect(frame, Kind.DENSE)
         name = values.sent_type(header, self.dtype)
-        if header.length != size * values.type_bytes(name):
-            raise FrameError(f"DENSE: {size} values of {name} expected; got {header.length} bytes")
+        wire.expect_length(header, size * values.type_bytes(name))
         return values.finite(values.from_wire(frame, name, size, wire.HEADER_BYTES), "DENSE")
 
     def contraction(self, size: int) -> float:

@@ -63,6 +63,7 @@ KINDS = {
     Kind.ACK: 0,
 }
 EMPTY = (Kind.SKIP, Kind.RESYNC, Kind.ACK)
+USES_AUX = (Kind.SPARSE, Kind.SET_SPARSE, Kind.QUANT)
 
 
 class ResyncError(FrameError):
@@ -119,8 +120,10 @@ def _check(header: Header, payload_bytes: int) -> None:
         raise FrameError(f"{kind.name}: flags {flags:#04x} are not among {KINDS[kind]:#04x}")
     if flags & TYPE_MASK == TYPE_MASK or (flags & FP16 and flags & TYPE_MASK):
         raise FrameError(f"{kind.name}: flags {flags:#04x} name no value type")
-    if kind in EMPTY and (header.length or header.aux):
-        raise FrameError(f"{kind.name} carries nothing; got {header.length} bytes, aux {header.aux}")
+    if kind in EMPTY and header.length:
+        raise FrameError(f"{kind.name} carries nothing; got {header.length} bytes")
+    if header.aux and kind not in USES_AUX:
+        raise FrameError(f"{kind.name}: aux must be 0; got {header.aux}")
 
 
 def stamp(frame: bytes, *, round: int, ref: int = 0, flags: int = 0) -> bytes:
@@ -136,6 +139,11 @@ def expect(frame: bytes, *kinds: Kind) -> Header:
     if header.kind not in kinds:
         raise FrameError(f"expected {' or '.join(kind.name for kind in kinds)}; got {header.kind.name}")
     return header
+
+
+def expect_length(header: Header, payload_bytes: int) -> None:
+    if header.length != payload_bytes:
+        raise FrameError(f"{header.kind.name}: expected {payload_bytes} payload bytes; got {header.length}")
 
 
 def refuse_flags(header: Header, flags: int) -> None:

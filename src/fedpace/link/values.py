@@ -99,3 +99,22 @@ def finite(v: Vector, whose: str) -> Vector:
     if not is_finite(v):
         raise NonFiniteError(f"{whose}: a value is not finite")
     return v
+
+
+def survives(v: Vector, name: str) -> npt.NDArray[np.bool_]:
+    """Which entries are still different from zero when sent as this type."""
+    kept: npt.NDArray[np.bool_] = as_sent(v, name) != 0
+    return kept
+
+
+def as_sent(v: Vector, name: str) -> Vector:
+    """What the receiver will read."""
+    return from_wire(to_wire(v, name).tobytes(), name, v.size, 0)
+
+
+def scale(frame: bytes, name: str, offset: int, whose: str) -> np.floating:
+    """One finite number >= 0."""
+    number: np.floating = finite(from_wire(frame, name, 1, offset), whose)[0]
+    if np.signbit(number):
+        raise FrameError(f"{whose}: a scale is negative")
+    return number

@@ -1,0 +1,247 @@
+"""Inner loops that numpy cannot express in one pass, compiled by numba.
+
+Imported on first use: runs that compress nothing never load the compiler. Nothing here checks its
+arguments; callers size every buffer. Sums run in four fixed lanes, so they do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compiled on first call and kept on disk, unless there is no place to keep it."""
+    try:
+        return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:
+        return cast(Function, numba.njit(nogil=True)(function))
+
+
+# ---------------------------------------------------------------- sums
+
+
+@compiled
+def sum_abs(x: Array) -> float:
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = x.size // 4 * 4
+    for i in range(0, whole, 4):
+        a += abs(x[i])
+        b += abs(x[i + 1])
+        c += abs(x[i + 2])
+        d += abs(x[i + 3])
+    for i in range(whole, x.size):
+        a += abs(x[i])
+    return (a + b) + (c + d)
+
+
+# ---------------------------------------------------------------- selection by magnitude
+#
+# The bits of |x| order as its value does. A histogram of the 15 bits after the sign leaves one bucket in
+# which the k-th largest must lie; only that bucket and those above are looked at again.
+
+
+@compiled
+def count_top_bits(bits: Array, mask: np.unsignedinteger, shift: np.unsignedinteger, counts: Array) -> None:
+    for i in range(bits.size):
+        counts[(bits[i] & mask) >> shift] += 1
+
+
+@compiled
+def find_at_least(bits: Array, mask: np.unsignedinteger, low: np.unsignedinteger, where: Array) -> None:
+    found = 0
+    for i in range(bits.size):
+        if (bits[i] & mask) >= low:
+            where[found] = i
+            found += 1
+
+
+# ---------------------------------------------------------------- quantiser
+#
+# `bounds` cuts x into groups with one scale each. Level a of a value >= 0 has code plus + a, of a negative
+# one minus + step * a: sign and magnitude on the wire, an offset in caches.
+
+
+@compiled
+def max_abs(x: Array, bounds: Array, scales: Array) -> None:
+    for g in range(scales.size):
+        top = abs(x[bounds[g]])
+        for i in range(bounds[g], bounds[g + 1]):
+            a = abs(x[i])
+            top = a if a > top else top
+        scales[g] = top
+
+
+@compiled
+def levels_nearest(
+    x: Array, bounds: Array, scales: Array, top: np.floating, codes: Array, plus: int, minus: int, step: int
+) -> None:
+    half = x.dtype.type(0.5)
+    for g in range(scales.size):
+        if scales[g] == 0:
+            codes[bounds[g] : bounds[g + 1]] = plus
+            continue
+        for i in range(bounds[g], bounds[g + 1]):
+            a = np.int32(min(abs(x[i]) / scales[g] * top + half, top))
+            codes[i] = minus + step * a if (x[i] < 0) & (a > 0) else plus + a
+
+
+@compiled
+def levels_stochastic(
+    x: Array,
+    bounds: Array,
+    scales: Array,
+    top: np.floating,
+    u: Array,
+    codes: Array,
+    plus: int,
+    minus: int,
+    step: int,
+) -> None:
+    for g in range(scales.size):
+        if scales[g] == 0:
+            codes[bounds[g] : bounds[g + 1]] = plus
+            continue
+        for i in range(bounds[g], bounds[g + 1]):
+            a = np.int32(min(abs(x[i]) / scales[g] * top + u[i], top))
+            codes[i] = minus + step * a if (x[i] < 0) & (a > 0) else plus + a
+
+
+@compiled
+def values_of_levels(codes: Array, bounds: Array, scales: Array, top: int, out: Array) -> None:
+    """The inverse for codes with an offset: (code - top) * scale / top."""
+    for g in range(scales.size):
+        for i in range(bounds[g], bounds[g + 1]):
+            out[i] = (codes[i] - top) * scales[g] / top
+
+
+# ---------------------------------------------------------------- bit packing, most significant bit first
+
+
+@compiled
+def pack_nibbles(codes: Array, out: Array) -> None:
+    for i in range(codes.size // 2):
+        out[i] = (codes[2 * i] << 4) | codes[2 * i + 1]
+
+
+@compiled
+def pack_bits(codes: Array, width: int, out: Array) -> None:
+    held, count, at = np.uint64(0), 0, 0
+    for i in range(codes.size):
+        held = (held << np.uint64(width)) | np.uint64(codes[i])
+        count += width
+        while count >= 8:
+            count -= 8
+            out[at] = np.uint8((held >> np.uint64(count)) & np.uint64(255))
+            at += 1
+    if count:
+        out[at] = np.uint8((held << np.uint64(8 - count)) & np.uint64(255))
+
+
+@compiled
+def unpack_bits(packed: Array, width: int, codes: Array) -> None:
+    held, count, at = np.uint64(0), 0, 0
+    mask = np.uint64((1 << width) - 1)
+    for i in range(codes.size):
+        while count < width:
+            held = (held << np.uint64(8)) | np.uint64(packed[at])
+            count += 8
+            at += 1
+        count -= width
+        codes[i] = (held >> np.uint64(count)) & mask
+
+
+@compiled
+def look_up_nibbles(packed: Array, table: Array, out: Array) -> None:
+    for i in range(out.size // 2):
+        out[2 * i] = table[packed[i] >> 4]
+        out[2 * i + 1] = table[packed[i] & 15]
+
+
+@compiled
+def look_up(codes: Array, table: Array, out: Array) -> None:
+    for i in range(codes.size):
+        out[i] = table[codes[i]]
+
+
+# ---------------------------------------------------------------- gap codes
+
+
+@compiled
+def rice_write(gaps: Array, p: int, out: Array) -> None:
+    """`out` comes zeroed. (g >> p) ones, a zero, p low bits; most significant bit first."""
+    at = 0
+    for j in range(gaps.size):
+        ones = gaps[j] >> p
+        for _ in range(ones):
+            out[at >> 3] |= 128 >> (at & 7)
+            at += 1
+        at += 1
+        for b in range(p - 1, -1, -1):
+            if (gaps[j] >> b) & 1:
+                out[at >> 3] |= 128 >> (at & 7)
+            at += 1
+
+
+@compiled
+def rice_read(block: Array, p: int, size: int, where: Array) -> int:
+    """Bits read, or -1 if the block ends too early or a position is not below `size`."""
+    end, at, position = block.size * 8, 0, -1
+    for j in range(where.size):
+        gap = 0
+        while at < end and (block[at >> 3] >> (7 - (at & 7))) & 1:
+            gap += 1
+            at += 1
+        if at + 1 + p > end or gap > size >> p:
+            return -1
+        at += 1
+        for _ in range(p):
+            gap = (gap << 1) | ((block[at >> 3] >> (7 - (at & 7))) & 1)
+            at += 1
+        position += gap + 1
+        if position >= size:
+            return -1
+        where[j] = position
+    return at
+
+
+@compiled
+def varint_write(gaps: Array, out: Array) -> None:
+    """LEB128: seven bits per byte, low group first."""
+    at = 0
+    for j in range(gaps.size):
+        rest = gaps[j]
+        while rest >= 128:
+            out[at] = (rest & 127) | 128
+            rest >>= 7
+            at += 1
+        out[at] = rest
+        at += 1
+
+
+@compiled
+def varint_read(block: Array, size: int, where: Array) -> int:
+    """Bytes read, or -1: too short, longer than need be, or a position not below `size`."""
+    at, position = 0, -1
+    for j in range(where.size):
+        gap, shift = 0, 0
+        while at < block.size and block[at] >= 128 and shift < 28:
+            gap |= (int(block[at]) & 127) << shift
+            shift += 7
+            at += 1
+        if at >= block.size or block[at] >= 128 or (shift > 0 and block[at] == 0):
+            return -1
+        gap |= int(block[at]) << shift
+        at += 1
+        position += gap + 1
+        if position >= size:
+            return -1
+        where[j] = position
+    return at
