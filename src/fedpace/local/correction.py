@@ -13,10 +13,12 @@ server folded in and what the client remembers never disagree, whatever is lost 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from fedpace.aggregate.protocol import Contribution
 from fedpace.vector import Vector
+
+if TYPE_CHECKING:
+    from fedpace.aggregate.protocol import Contribution
 
 
 class Correction(Protocol):

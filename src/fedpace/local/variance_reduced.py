@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedpace import kernels
-from fedpace.aggregate.protocol import Contribution
 from fedpace.local.correction import mean_gradient
 from fedpace.vector import Vector
+
+if TYPE_CHECKING:
+    from fedpace.aggregate.protocol import Contribution
 
 
 @dataclass(frozen=True, slots=True)

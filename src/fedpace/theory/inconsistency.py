@@ -1,8 +1,8 @@
 """How biased plain averaging is when clients do different amounts of work.
 
-Wang et al., arXiv:2007.07481, section 4 and App. C-F. With shares p_i and weights a_i of the local gradients, plain
-averaging of the updates descends, exactly, the surrogate Σ w_i F_i with w_i = p_i ||a_i||_1 / τ_eff instead of
-Σ p_i F_i.
+Wang et al., arXiv:2007.07481, section 4 and App. C-F. With shares p_i and weights a_i of the local gradients,
+plain averaging of the updates descends, exactly, the surrogate Σ w_i F_i with w_i = p_i ||a_i||_1 / τ_eff
+instead of Σ p_i F_i.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def advice(work: Work, threshold: float = NOTICEABLE) -> str | None:
         return None
     worst = int(np.argmax(work.w / np.maximum(work.p, 1e-300)))
     return (
-        f"plain averaging is biased here: chi-squared {work.chi2:.3g}, {work.misplaced:.0%} of the objective goes to "
-        f"the wrong clients (client {worst} counts {work.w[worst] / work.p[worst]:.2g} times its share); "
-        "fednova counts every client by its share"
+        f"plain averaging is biased here: chi-squared {work.chi2:.3g}, {work.misplaced:.0%} of the objective "
+        f"goes to the wrong clients (client {worst} counts {work.w[worst] / work.p[worst]:.2g} times its "
+        "share); fednova counts every client by its share"
     )

@@ -1,8 +1,8 @@
 """Learning-rate limits and convergence bounds of multistage FedGM.
 
-Sun et al., "On the Role of Server Momentum in Federated Learning", AAAI 2024, Theorems 4.1, 4.6 and 5.1, with the
-misprints corrected: S W2 η_l K under F_0 in Thm 4.6 and L² for its L³; the condition and the term that Thm 5.1
-leaves out of its statement; max(s, 1) for its delay s.
+Sun et al., "On the Role of Server Momentum in Federated Learning", AAAI 2024, Theorems 4.1, 4.6 and 5.1, with
+the misprints corrected: S W2 η_l K under F_0 in Thm 4.6 and L² for its L³; the condition and the term that
+Thm 5.1 leaves out of its statement; max(s, 1) for its delay s.
 
 Limits are *sufficient* and usually far below what works: they advise, they never refuse. Bounds are *upper
 bounds* on the squared gradient norm, averaged within stages, then over stages.

@@ -1,8 +1,8 @@
 """Learning-rate limits and bounds of FedNova, and of FedAvg and FedProx seen through the same lens.
 
 Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization",
-arXiv:2007.07481, App. D-H; equation numbers are those of the appendix. `bd2` and `kappa2` are its dissimilarity
-constants (beta² and kappa² there): Σ w_i ||∇F_i||² <= bd2 ||Σ w_i ∇F_i||² + kappa2.
+arXiv:2007.07481, App. D-H; equation numbers are those of the appendix. `bd2` and `kappa2` are its
+dissimilarity constants (beta² and kappa² there): Σ w_i ||∇F_i||² <= bd2 ||Σ w_i ∇F_i||² + kappa2.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def bound(
     kappa2: float = 1.0,
     gap: float = 1.0,
 ) -> Terms:
-    """(96); w = p (the default) for FedNova, `work.w` for plain averaging, whose bound is on its surrogate."""
+    """(96); w = p (default) for FedNova, `work.w` for plain averaging, whose bound is on its surrogate."""
     w, eta = work.p if w is None else w, client_lr * smoothness
     return Terms(
         4 * gap / (client_lr * work.tau_eff * rounds),
@@ -99,7 +99,7 @@ def rate_optimal_lr(clients: int, mean_steps: float, rounds: int) -> float:
 
 def best_proximal(clients: int, mean_steps: float, rounds: int) -> float:
     """α* = 2^{1/3} √(N/K̄) T^{-1/6}, clipped below 1; μ* = α*/η_l. The order of Cor. 2, constant by (138)."""
-    return min(2 ** (1 / 3) * math.sqrt(clients / mean_steps) * rounds ** (-1 / 6), 1 - 1e-9)
+    return min(math.cbrt(2) * math.sqrt(clients / mean_steps) * math.pow(rounds, -1 / 6), 1 - 1e-9)
 
 
 def _root(square: float) -> float:

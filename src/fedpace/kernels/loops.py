@@ -7,8 +7,10 @@ of the rule it serves in the same order, so that the bits are those of the rule'
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from fedpace.vector import Vector
+if TYPE_CHECKING:
+    from fedpace.vector import Vector
 
 
 def add_scaled(v: Vector, total: Vector, factor: float) -> None:

@@ -1,20 +1,22 @@
 """Steps over long vectors at the speed of memory: every vector is read and written once.
 
 Rules are written as numpy formulas, which read and write a vector once per operation. That is what runs for
-short vectors; from `LONG` on, the loop of the same name in `fedpace.loops` does it in one pass, with the same
-bits. numba is imported and the loop compiled (or loaded from its cache) when a long vector first comes by.
+short vectors; from `LONG` on, the loop of the same name in `loops` does it in one pass, with the same bits.
+numba is imported and the loop compiled (or loaded from its cache) when a long vector first comes by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedpace import loops
-from fedpace.vector import Vector
+from fedpace.kernels import loops
+
+if TYPE_CHECKING:
+    from fedpace.vector import Vector
 
 LONG = 1 << 17  # half a megabyte of float32: about where the operands leave the cache
 
