@@ -19,9 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("experiment")
     what.add_argument("--task", default="digits", metavar="NAME", help="data set (default: %(default)s)")
     what.add_argument("--clients", type=count, default=100, metavar="N", help="default: %(default)s")
-    what.add_argument(
-        "--partition", default="iid", metavar="RULE", help="who holds which sample (default: %(default)s)"
-    )
+    what.add_argument("--partition", metavar="RULE", help="who holds which sample (default: the task's own)")
     what.add_argument("--model", metavar="NAME", help="network (default: the task's own)")
     what.add_argument(
         "--population", metavar="P", help="devices: a preset, a law or a file; see `fedpace list`"

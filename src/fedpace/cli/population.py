@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FORMS = {
     "defedavg": "the DeFedAvg paper's devices: slowdown uniform on [1, 5], 10 GFLOP/s, 400 Mbit/s",
     "uniform-slowdown:LOW,HIGH": "as defedavg, with another range of slowdowns",
-    "half-normal:SCALE": "the CA2FL paper's: a session takes |N(0, s)| seconds, s per client uniform on (0, SCALE)",
+    "half-normal:SCALE": "the CA2FL paper's: a session takes |N(0, s)| seconds, s uniform on (0, SCALE)",
     "exponential:MEAN": "a session takes an exponential time",
     "FILE": "CSV with columns client, compute_s and perhaps up_s, down_s; or client, from, to",
 }

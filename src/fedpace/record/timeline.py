@@ -56,8 +56,10 @@ def read(path: str | Path) -> list[Stretch]:
     """What `write` wrote; ConfigError for anything else."""
     try:
         text = Path(path).read_text()
-        rows = json.loads(text) if Path(path).suffix == ".json" else csv.DictReader(io.StringIO(text))
-        return [_parsed(row) for row in rows]
+        rows = json.loads(text) if Path(path).suffix == ".json" else list(csv.DictReader(io.StringIO(text)))
+        if rows:
+            return [_parsed(row) for row in rows]
+        reason = "it is empty"
     except OSError as error:
         reason = error.strerror or ""
     except (ValueError, KeyError, TypeError):

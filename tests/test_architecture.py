@@ -1,0 +1,164 @@
+"""The shape of the code: who may import whom, where time and torch live, and how long the core may get."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "fedpace"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# A package may import those of lower rank, and its own.
+RANKS = (
+    {"errors", "vector", "random"},
+    {"loops"},
+    {"kernels"},
+    {"pace", "local", "link", "server_opt"},
+    {"aggregate"},  # caches are packed with the wire's own packer
+    {"combinations"},
+    {"algorithm"},
+    {"server"},
+    {"client"},
+    {"compute"},
+    {"sim"},
+    {"tasks", "record", "theory", "citations", "check"},
+    {"algorithms", "experiment"},
+    {"reproduce"},
+    {"cli"},
+)
+RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
+MAY_ALSO = {("local", "fedpace.aggregate.protocol")}  # corrections see the same updates as aggregation
+CORE = ("server", "client", "sim", "algorithm.py", "vector.py", "random.py", "errors.py")
+
+# What only some places may import, and which.
+ONLY_IN = {
+    "torch": ("tasks", "compute"),
+    "sklearn": ("tasks",),
+    "time": ("experiment", "compute", "cli"),
+    "random": (),
+    "socket": (),
+    "asyncio": (),
+    "pickle": ("tasks",),  # CIFAR is published that way; read with a reader that builds no objects
+}
+
+
+def package_of(file: Path) -> str:
+    """`fedpace/sim/timeline.py` -> sim; `fedpace/errors.py` -> errors; the package's own front page -> ''."""
+    first = file.relative_to(SOURCE).parts[0]
+    return "" if first == "__init__.py" else first.removesuffix(".py")
+
+
+def imports(file: Path) -> Iterator[tuple[str, bool]]:
+    """(module, needed at run time) for every import in the file, those inside functions included."""
+    tree = ast.parse(file.read_text())
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, id(node) not in for_types
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, id(node) not in for_types
+            if node.module == "fedpace":
+                for alias in node.names:
+                    yield f"fedpace.{alias.name}", id(node) not in for_types
+
+
+def test_every_package_has_a_place_in_the_order() -> None:
+    assert {package_of(file) for file in FILES} - {""} <= set(RANK)
+
+
+@pytest.mark.parametrize("package", sorted(RANK))
+def test_dependencies_point_one_way(package: str) -> None:
+    wrong = [
+        f"{file.relative_to(SOURCE)} imports {module}"
+        for file in FILES
+        if package_of(file) == package
+        for module, at_run_time in imports(file)
+        if at_run_time and module.startswith("fedpace.")
+        for other in [module.split(".")[1]]
+        if other != package and RANK.get(other, -1) >= RANK[package] and (package, module) not in MAY_ALSO
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("module", "places"), ONLY_IN.items())
+def test_some_modules_are_imported_in_few_places(module: str, places: tuple[str, ...]) -> None:
+    users = {
+        package_of(file)
+        for file in FILES
+        for name, at_run_time in imports(file)
+        if at_run_time and name.split(".")[0] == module
+    }
+    assert users <= set(places)
+
+
+@pytest.mark.parametrize(
+    "module", ["fedpace", "fedpace.cli", "fedpace.algorithms", "fedpace.sim", "fedpace.record"]
+)
+def test_importing_it_does_not_import_the_heavy_libraries(module: str) -> None:
+    code = f"import sys, {module}; print(*sys.modules)"
+    command, env = [sys.executable, "-c", code], {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+    loaded = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.split()
+    assert {"torch", "sklearn", "matplotlib", "pandas"}.isdisjoint(loaded)
+
+
+def lines_of_code(file: Path) -> int:
+    """Lines that are neither blank, nor comment, nor docstring."""
+    tree = ast.parse(file.read_text())
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and ast.get_docstring(node) is not None
+        for line in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
+    }
+    lines = enumerate(file.read_text().splitlines(), start=1)
+    return sum(bool(text.strip()) and text.strip()[0] != "#" and at not in docstrings for at, text in lines)
+
+
+def test_the_core_is_an_hour_of_reading() -> None:
+    files = [
+        file
+        for name in CORE
+        for file in ([SOURCE / name] if name.endswith(".py") else (SOURCE / name).rglob("*.py"))
+    ]
+    assert sum(map(lines_of_code, files)) < 1500
+
+
+def test_no_file_has_got_away() -> None:
+    assert [str(file.relative_to(SOURCE)) for file in FILES if lines_of_code(file) > 300] == []
+
+
+def test_nothing_global_is_drawn_from() -> None:
+    """Chance comes from named streams; a global generator makes results depend on the order of calls."""
+    drawn = re.compile(r"np\.random\.(?!Generator|PCG64|SeedSequence|default_rng)\w+\(|torch\.manual_seed")
+    assert [
+        file.name for file in FILES if package_of(file) != "tasks" and drawn.search(file.read_text())
+    ] == []
+
+
+def test_no_file_names_a_place_on_one_machine() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    absolute = re.compile(r"(?<![\w.~}])/(?:home|Users|root|work|tmp|opt|mnt)/\w")
+    texts = [ROOT / name for name in tracked.stdout.splitlines() if Path(name).suffix in TEXT]
+    assert [
+        str(file.relative_to(ROOT)) for file in texts if file.exists() and absolute.search(file.read_text())
+    ] == []
+
+
+TEXT = {"", ".py", ".md", ".toml", ".txt", ".yaml", ".sh", ".csv", ".json"}
