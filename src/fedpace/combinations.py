@@ -1,12 +1,25 @@
-"""Which rules do not go together, and why: the refusal code, a test and a page of the manual in one table."""
+"""Which rules do not go together, and why: the refusal code, a test and a page of the manual in one table.
+
+Everything that is not in this table is allowed, published or not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fedpace.aggregate import Mixing, Normalised, Pooled, Weighted
 from fedpace.errors import ConfigError
+from fedpace.pace import (
+    Buffered,
+    ByShare,
+    Immediate,
+    Interrupting,
+    Replayed,
+    Rounds,
+    WithReplacement,
+)
 
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
@@ -22,11 +35,103 @@ class Refusal:
     applies: Callable[[Algorithm], bool]
 
 
-REFUSALS: tuple[Refusal, ...] = ()
+def _averaging(a: Algorithm) -> bool:
+    return isinstance(a.pace, Interrupting) and a.pace.averaging
+
+
+def _own_models(a: Algorithm) -> bool:
+    """Each client reconstructs a model of its own (per-client downlink references)."""
+    return not a.downlink.shared
+
+
+def _remembers(a: Algorithm) -> bool:
+    """The uplink reuses values that the server holds for the client."""
+    return bool(getattr(a.uplink, "reuses", False))
+
+
+def _selects(a: Algorithm, *rules: type[Any]) -> bool:
+    return isinstance(getattr(a.pace, "select", None), rules)
+
+
+REFUSALS: tuple[Refusal, ...] = (
+    Refusal(
+        "selection by sample share, and weighting by samples",
+        "both count a client's samples, so large clients would count twice over",
+        'use weighting="uniform" with select="share" (scheme A), or weighting="samples" with select="uniform" (scheme B)',
+        lambda a: (
+            _selects(a, ByShare)
+            and (
+                isinstance(a.aggregate, Weighted)
+                or (isinstance(a.aggregate, Normalised) and a.aggregate.weighting == "samples")
+            )
+        ),
+    ),
+    Refusal(
+        "buffered or immediate pacing, and selection with replacement",
+        "a client at work would be sent a second model",
+        'use select="uniform", which draws among those not at work',
+        lambda a: isinstance(a.pace, Buffered | Immediate) and _selects(a, WithReplacement, ByShare),
+    ),
+    Refusal(
+        "normalised averaging, and a local rule without known gradient weights",
+        "there is no ||a||_1 to divide by",
+        "use fedpace.local.SGD, or give the rule an `a_norm1(k)`",
+        lambda a: isinstance(a.aggregate, Normalised) and not hasattr(a.local, "a_norm1"),
+    ),
+    Refusal(
+        "a correction, and interrupting pacing",
+        "an interrupted session may have taken no step, and then has no mean gradient",
+        "use a pacing whose sessions end by themselves",
+        lambda a: a.correction is not None and isinstance(a.pace, Interrupting),
+    ),
+    Refusal(
+        "mutual averaging (QuAFL), and any aggregation but Pooled(rescale=None)",
+        "clients send whole models, not displacements",
+        "use Interrupting(averaging=False)",
+        lambda a: _averaging(a) and a.aggregate != Pooled(None),
+    ),
+    Refusal(
+        "mutual averaging (QuAFL), and an uplink that reuses what the server holds",
+        "what is sent is a model that keeps moving away from the held one",
+        "use a codec alone, or error feedback",
+        lambda a: _averaging(a) and _remembers(a),
+    ),
+    Refusal(
+        "a downlink with a reference per client, and aggregation against the start model (Mixing, Pooled)",
+        "the server measures against the published model, which no client has exactly",
+        "send the whole model down, or use Mean",
+        lambda a: _own_models(a) and isinstance(a.aggregate, Mixing | Pooled),
+    ),
+    Refusal(
+        "a downlink with references, and pacing that sends past or mutual models (Replayed, Interrupting)",
+        "a reference can only move forward with the newest model",
+        "send the whole model down",
+        lambda a: _own_models(a) and isinstance(a.pace, Replayed | Interrupting),
+    ),
+    Refusal(
+        "the LAG rule, and anything but rounds of everybody",
+        "its threshold assumes the sum over all clients at every step",
+        'use the "nla" rule, or Rounds(clients_per_round=None)',
+        lambda a: (
+            getattr(a.uplink, "rule", "") == "lag"
+            and not (isinstance(a.pace, Rounds) and a.pace.clients_per_round is None)
+        ),
+    ),
+)
 
 
 def refuse_impossible(algorithm: Algorithm) -> None:
     """Raise ConfigError for the first refusal that applies."""
     for refusal in REFUSALS:
         if refusal.applies(algorithm):
-            raise ConfigError(f"{refusal.what} cannot be combined: {refusal.why}; {refusal.instead}")
+            raise ConfigError(f"{refusal.what}, cannot be combined: {refusal.why}; {refusal.instead}")
+
+
+def manual() -> str:
+    """The page of the manual, in Markdown."""
+    rows = "".join(f"| {r.what} | {r.why} | {r.instead} |\n" for r in REFUSALS)
+    return (
+        "# What cannot be combined\n\n"
+        "Any pacing goes with any link, any aggregation, any server optimizer and any local rule, except:\n\n"
+        f"| these together | because | instead |\n|---|---|---|\n{rows}"
+    )

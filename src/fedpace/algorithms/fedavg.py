@@ -13,6 +13,7 @@ def fedavg(
     epochs: Epochs = None,
     batch_size: int | None = 10,
     clients_per_round: int | None = None,
+    momentum: float = 0.0,
     server_lr: float = 1.0,
     weighting: str = "uniform",
     select: Select = "uniform",
@@ -21,7 +22,7 @@ def fedavg(
     return Algorithm(
         name="fedavg",
         pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
+        local=local(client_lr, steps, epochs, batch_size, momentum=momentum),
         aggregate=weighted(weighting),
         server_opt=Momentum(server_lr),
     )

@@ -1,0 +1,56 @@
+"""The table of refusals is the refusal code, this test and a page of the manual."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fedpace import algorithms as a
+from fedpace.aggregate import Mean, Mixing, Normalised, Pooled, Weighted
+from fedpace.algorithm import Algorithm
+from fedpace.combinations import REFUSALS, manual
+from fedpace.errors import ConfigError
+from fedpace.link import Difference, Lazy, TopK
+from fedpace.local import SGD, Scaffold
+from fedpace.pace import Buffered, ByShare, Interrupting, Replayed, Rounds, WithReplacement
+
+LOCAL = SGD(0.1, steps=1)
+DOCS = Path(__file__).parents[2] / "docs" / "combinations.md"
+
+
+class NoWeights:
+    """A local rule that says nothing about its gradient weights."""
+
+
+REFUSED = [
+    dict(pace=Rounds(2, ByShare()), aggregate=Weighted()),
+    dict(pace=Buffered(2, 4, "batch", WithReplacement())),
+    dict(local=NoWeights(), aggregate=Normalised()),
+    dict(pace=Interrupting(2, 1.0), correction=Scaffold()),
+    dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Mean()),
+    dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Pooled(None), up=Lazy("nla", tau=0.5)),
+    dict(down=Difference(TopK(0.5)), aggregate=Mixing()),
+    dict(down=Difference(TopK(0.5)), pace=Replayed(3, 2)),
+    dict(up=Lazy("lag", tau=1.0), pace=Rounds(2)),
+]
+
+
+@pytest.mark.parametrize(("refusal", "rules"), zip(REFUSALS, REFUSED, strict=True), ids=lambda r: getattr(r, "what", ""))
+def test_every_row_of_the_table_refuses_its_combination_with_its_reason(refusal, rules):
+    with pytest.raises(ConfigError) as error:
+        Algorithm(**({"local": LOCAL} | rules))
+    assert refusal.why in str(error.value) and refusal.instead in str(error.value)
+
+
+def test_scheme_a_and_scheme_b_are_both_allowed():
+    a.fednova(select="share", weighting="uniform")
+    a.fednova(select="uniform", weighting="samples")
+
+
+def test_a_refused_part_is_refused_when_it_is_swapped_in_later():
+    with pytest.raises(ConfigError, match="count twice over"):
+        replace(a.fednova(), pace=Rounds(2, ByShare()))
+
+
+def test_the_manual_prints_the_table():
+    assert DOCS.read_text() == manual()
