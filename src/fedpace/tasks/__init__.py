@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from fedpace.tasks.names import MODELS, TASKS
 from fedpace.tasks.partition import PARTITIONS
 from fedpace.tasks.quadratics import Quadratics, quadratics
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from fedpace.tasks.named import LoadedTask, load
     from fedpace.tasks.torch_task import TorchTask
 
-__all__ = ["PARTITIONS", "LoadedTask", "Quadratics", "TorchTask", "load", "quadratics"]
+__all__ = ["MODELS", "PARTITIONS", "TASKS", "LoadedTask", "Quadratics", "TorchTask", "load", "quadratics"]
 
 _LAZY = {"LoadedTask": "named", "load": "named", "TorchTask": "torch_task"}
 

@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from torch import nn
 
-from fedpace.errors import ConfigError, require_count
+from fedpace.errors import require_count, unknown
 from fedpace.random import stream
+from fedpace.tasks import networks
 from fedpace.tasks.datasets.data import Data
 from fedpace.tasks.datasets.digits import digits
-from fedpace.tasks.encode import Encoded, Encoding, Pixels
+from fedpace.tasks.datasets.find import find
+from fedpace.tasks.datasets.synthetic import parameters, synthetic
+from fedpace.tasks.encode import Codes, Encoded, Encoding, Numbers, Pixels
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.holdings import Holdings
-from fedpace.tasks.networks import build
+from fedpace.tasks.names import TASKS
 from fedpace.tasks.objective import Objective
 from fedpace.tasks.partition import Partition
 from fedpace.tasks.partition import partition as parsed
 from fedpace.tasks.torch_task import TorchTask
 from fedpace.vector import Vector, freeze
+
+
+@dataclass(frozen=True, slots=True)
+class Suited:
+    """How a data set is fed to a network, and what it is trained with unless told otherwise."""
+
+    encoding: Encoding
+    networks: Mapping[str, networks.Builder]
+    model: str
+    partition: str = "iid"
+
+
+# means and deviations of the training pixels, per channel
+SUITED = {
+    "digits": Suited(Pixels(16.0, (0.3053,), (0.3760,)), networks.IMAGES, "mlp"),
+    "synthetic": Suited(Numbers(), networks.FEATURES, "softmax", "natural"),
+    "mnist": Suited(Pixels(255.0, (0.1307,), (0.3081,)), networks.IMAGES, "cnn"),
+    "fashion-mnist": Suited(Pixels(255.0, (0.2860,), (0.3530,)), networks.IMAGES, "cnn"),
+    "cifar10": Suited(
+        Pixels(255.0, (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)), networks.IMAGES, "cnn"
+    ),
+    "cifar100": Suited(
+        Pixels(255.0, (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)), networks.IMAGES, "resnet18"
+    ),
+    "shakespeare": Suited(Codes(), networks.TEXT, "gru", "natural"),
+}
 
 
 class LoadedTask(TorchTask):
@@ -28,18 +59,18 @@ class LoadedTask(TorchTask):
     `seed` decides the partition; the initial model is decided by the seed that `initial` is given.
     """
 
-    def __init__(self, data: Data, encoding: Encoding, clients: int, rule: Partition, model: str, seed: int):
-        self.data, self.partition, self.model, self.seed = data, rule, model, seed
-        labels = data.y_train.astype(np.int64)
-        parts = rule.split(labels, data.groups_train, clients, stream(seed, "partition"))
-        holdings = Holdings(data, parts, encoding)
-        self.parts = holdings.parts
-        test = Encoded(data.x_test, data.y_test, encoding)
+    def __init__(self, data: Data, suited: Suited, clients: int, rule: Partition, model: str, seed: int):
+        self.data, self.suited = data, suited
+        self.partition, self.model, self.seed = rule, model, seed
+        labels, groups = data.labels(), data.groups_train
+        self.parts = rule.split(labels, groups, clients, stream(seed, "partition"))
+        holdings = Holdings(data, self.parts, suited.encoding)
+        test = Encoded(data.x_test, data.y_test, suited.encoding)
         self._shape = tuple(test.take(np.arange(1))[0].shape[1:])
         super().__init__(data.name, self._network(seed), Objective(), holdings.sizes, holdings, test)
 
     def _network(self, seed: int) -> nn.Module:
-        return build(self.model, self._shape, self.data.classes, seed)
+        return networks.build(self.model, self.suited.networks, self._shape, self.data.classes, seed)
 
     def initial(self, seed: int) -> Vector:
         """The network's own initialisation, drawn from `seed`."""
@@ -64,12 +95,21 @@ def load(
 ) -> LoadedTask:
     """The data set `name`, split over `clients` by `partition`, with the network `model`.
 
-    Without `partition` and `model` the data set's own defaults: the natural split where there is one, else
-    iid; the network that suits it.
+    Without `partition` and `model` the data set's own: the natural split where there is one, else iid; the
+    network that suits it.
     """
+    kind = name.partition(":")[0]
+    if kind not in SUITED or (kind != name and kind != "synthetic"):
+        raise unknown("task", name, TASKS)
     require_count(clients, "clients")
     require_count(seed, "seed", low=0)
-    if name != "digits":
-        raise ConfigError(f"task must be one of digits; got {name!r}")
-    encoding = Pixels(16.0, (0.3053,), (0.3760,))
-    return LoadedTask(digits(), encoding, clients, parsed(partition or "iid"), model or "mlp", seed)
+    suited = SUITED[kind]
+    rule = parsed(partition or suited.partition)
+    return LoadedTask(read(name, clients, seed), suited, clients, rule, model or suited.model, seed)
+
+
+def read(name: str, clients: int, seed: int) -> Data:
+    """The data; that of `synthetic` is made for this many clients."""
+    if name.startswith("synthetic"):
+        return synthetic(*parameters(name), clients, seed)
+    return digits() if name == "digits" else find(name)

@@ -2,31 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from fedpace.errors import ConfigError
+from fedpace.errors import ConfigError, unknown
 from fedpace.random import stream
+from fedpace.tasks.networks.cnn import cnn, cnn_ca2fl
 from fedpace.tasks.networks.dense import Shape, mlp, softmax
+from fedpace.tasks.networks.resnet import resnet18, resnet18_gn, resnet20, resnet20_gn
+from fedpace.tasks.networks.text import gru, transformer
+from fedpace.tasks.networks.vgg import vgg11, vgg11_bn, vgg11_gn
 
 Builder = Callable[..., nn.Module]
 
-IMAGE_NETWORKS: dict[str, Builder] = {"softmax": softmax, "mlp": mlp}
+IMAGES: Mapping[str, Builder] = {
+    "softmax": softmax,
+    "mlp": mlp,
+    "cnn": cnn,
+    "cnn_ca2fl": cnn_ca2fl,
+    "resnet18": resnet18,
+    "resnet18_gn": resnet18_gn,
+    "resnet20": resnet20,
+    "resnet20_gn": resnet20_gn,
+    "vgg11": vgg11,
+    "vgg11_bn": vgg11_bn,
+    "vgg11_gn": vgg11_gn,
+}
+FEATURES: Mapping[str, Builder] = {"softmax": softmax, "mlp": mlp}
+TEXT: Mapping[str, Builder] = {"gru": gru, "transformer": transformer}
+SIZED = ("mlp", "gru", "transformer")  # take the width of their hidden layer: mlp:64
 
 
-def build(model: str, shape: Shape, classes: int, seed: int) -> nn.Module:
-    """The network `model` (`mlp`, or `mlp:64` with its size) for inputs of `shape`, initialised by `seed`."""
-    builder, options = _builder(model)
+def build(model: str, fitting: Mapping[str, Builder], shape: Shape, classes: int, seed: int) -> nn.Module:
+    """The network `model` (`mlp`, or `mlp:64` with its width) for inputs of `shape`, initialised by `seed`."""
+    name, _, width = model.partition(":")
+    if name not in fitting:
+        raise unknown("model", model, fitting)
+    if width and (name not in SIZED or not width.isdecimal() or int(width) == 0):
+        raise ConfigError(f"model must be a name, or {', '.join(SIZED)} with a width (mlp:64); got {model!r}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(stream(seed, "init").integers(2**63)))
-        return builder(shape, classes, *options)
+        try:
+            return fitting[name](shape, classes, *([int(width)] if width else []))
+        except (RuntimeError, AssertionError) as error:
+            raise ConfigError(f"model {model} does not fit inputs of shape {shape} ({error})") from None
 
 
-def _builder(model: str) -> tuple[Builder, list[Any]]:
-    name, _, size = model.partition(":")
-    if name not in IMAGE_NETWORKS or (size and not size.isdecimal()):
-        raise ConfigError(f"model must be one of {', '.join(IMAGE_NETWORKS)}; got {model!r}")
-    return IMAGE_NETWORKS[name], [int(size)] if size else []
+def macs(network: nn.Module, sample: Tensor) -> int:
+    """Multiply-accumulates of convolutions and linear layers in a forward pass of one sample."""
+    total = 0
+
+    def count(layer: nn.Module, _: object, output: Tensor) -> None:
+        nonlocal total
+        if isinstance(layer, nn.Conv2d):
+            total += output.numel() * layer.weight[0].numel()
+        elif isinstance(layer, nn.Linear):
+            total += output.numel() * layer.in_features
+
+    hooks = [layer.register_forward_hook(count) for layer in network.modules()]
+    with torch.no_grad():
+        network(sample)
+    for hook in hooks:
+        hook.remove()
+    return total

@@ -1,0 +1,150 @@
+"""Decoded data sets in a cache folder, as memory-mapped arrays.
+
+A data set is a folder that appears by one rename, complete: whoever is interrupted leaves a folder with
+another name behind, and of two processes that decode at once the later one finds the work done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedpace.errors import ConfigError
+from fedpace.tasks.datasets.data import Array
+
+MANIFEST = "manifest.json"
+ABANDONED_SECONDS = 24 * 3600.0
+
+
+def cache() -> Path:
+    """`FEDPACE_DATA`, or a folder in the user's cache directory."""
+    if chosen := os.environ.get("FEDPACE_DATA"):
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return platformdirs.user_cache_path("fedpace") / "data"
+
+
+def stored(name: str) -> bool:
+    """Whether the data set has been decoded into the cache."""
+    return (cache() / name / MANIFEST).is_file()
+
+
+def save(name: str, arrays: Mapping[str, Array]) -> None:
+    """Put a data set into the cache, in place of one that is damaged."""
+    with scratch(name, "part") as part:
+        entries = {key: _write(part / f"{key}.npy", array) for key, array in arrays.items()}
+        _write_text(part / MANIFEST, json.dumps({"name": name, "arrays": entries}, indent=1))
+        _publish(part, part.parent / name)
+
+
+@contextlib.contextmanager
+def scratch(name: str, suffix: str) -> Iterator[Path]:
+    """A folder in the cache that no other process uses and that is gone afterwards."""
+    folder = cache() / f".{name}.{uuid.uuid4().hex}.{suffix}"
+    folder.mkdir(parents=True)
+    _sweep(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def open_arrays(name: str) -> dict[str, Array]:
+    """The arrays of a data set in the cache, memory-mapped and read-only.
+
+    A file whose size or time of change is not as noted is checked by its checksum before it is used.
+    """
+    folder = cache() / name
+    entries = _entries(folder)
+    for key, entry in entries.items():
+        path = folder / f"{key}.npy"
+        if not _as_noted(path, entry):
+            _check(path, entry)
+    return {key: np.load(folder / f"{key}.npy", mmap_mode="r", allow_pickle=False) for key in entries}
+
+
+def check(name: str) -> None:
+    """Every byte of a data set in the cache against its checksum."""
+    folder = cache() / name
+    for key, entry in _entries(folder).items():
+        _check(folder / f"{key}.npy", entry)
+
+
+def _entries(folder: Path) -> dict[str, dict[str, Any]]:
+    try:
+        entries: dict[str, dict[str, Any]] = json.loads((folder / MANIFEST).read_text())["arrays"]
+        return entries
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{folder / MANIFEST} is unreadable ({error}); remove {folder}") from None
+
+
+def _write(path: Path, array: Array) -> dict[str, Any]:
+    """Write one array for good, and say how to recognise it."""
+    with path.open("wb") as file:
+        np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())
+    stat = path.stat()
+    return {"sha256": _sha256(path), "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+
+
+def _write_text(path: Path, text: str) -> None:
+    with path.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _publish(part: Path, final: Path) -> None:
+    """Give the finished folder its name, unless another process has put a whole one there meanwhile."""
+    if final.exists():
+        with contextlib.suppress(ConfigError):
+            return check(final.name)
+    damaged = part.with_suffix(".old")
+    with contextlib.suppress(FileNotFoundError):
+        final.rename(damaged)
+    try:
+        part.rename(final)
+    except OSError:
+        check(final.name)
+    shutil.rmtree(damaged, ignore_errors=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _as_noted(path: Path, entry: Mapping[str, Any]) -> bool:
+    try:
+        stat = path.stat()
+    except OSError:
+        return False
+    return (stat.st_size, stat.st_mtime_ns) == (entry["bytes"], entry["mtime_ns"])
+
+
+def _check(path: Path, entry: Mapping[str, Any]) -> None:
+    found = _sha256(path) if path.is_file() else "no file"
+    if found != entry["sha256"]:
+        raise ConfigError(
+            f"{path} must have sha256 {entry['sha256']}; got {found} (remove {path.parent} and import it again)"
+        )
+
+
+def _sweep(new: Path) -> None:
+    """Remove what interrupted processes left a day or longer before `new` was made."""
+    made = new.stat().st_mtime
+    for left in new.parent.glob(".*.*.*"):
+        with contextlib.suppress(OSError):
+            if made - left.stat().st_mtime > ABANDONED_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
