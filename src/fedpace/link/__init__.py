@@ -3,8 +3,14 @@
 from fedpace.errors import FrameError
 from fedpace.link.adapt import as_downlink, as_uplink
 from fedpace.link.dense import Dense
-from fedpace.link.frame import NonFiniteError, ResyncError
+from fedpace.link.describe import FrameInfo, describe
+from fedpace.link.difference import Difference
+from fedpace.link.ef21 import EF21
+from fedpace.link.error_feedback import ErrorFeedback
+from fedpace.link.frame import NonFiniteError, Phantom, ResyncError
 from fedpace.link.full import Full
+from fedpace.link.lazy import Lazy
+from fedpace.link.literal import Literal
 from fedpace.link.plain import Plain
 from fedpace.link.protocol import Codec, Context, Downlink, Uplink
 from fedpace.link.quantise import Quantize, dequantise, quantise
@@ -13,13 +19,20 @@ from fedpace.link.scaled_sign import ScaledSign
 from fedpace.link.top_k import TopK
 
 __all__ = [
+    "EF21",
     "Codec",
     "Context",
     "Dense",
+    "Difference",
     "Downlink",
+    "ErrorFeedback",
     "FrameError",
+    "FrameInfo",
     "Full",
+    "Lazy",
+    "Literal",
     "NonFiniteError",
+    "Phantom",
     "Plain",
     "Quantize",
     "RandK",
@@ -30,5 +43,6 @@ __all__ = [
     "as_downlink",
     "as_uplink",
     "dequantise",
+    "describe",
     "quantise",
 ]

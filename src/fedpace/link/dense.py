@@ -30,8 +30,7 @@ class Dense:
         return self
 
     def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
-        name = values.type_name(v, self.dtype)
-        return wire.build(Kind.DENSE, values.to_wire(v, name), flags=values.type_flags(name))
+        return encode_dense(v, self.dtype)
 
     def decode(self, frame: bytes, size: int) -> Vector:
         header = wire.expect(frame, Kind.DENSE)
@@ -41,3 +40,13 @@ class Dense:
 
     def contraction(self, size: int) -> float:
         return values.roundoff(self.dtype) ** 2
+
+
+def encode_dense(v: Vector, dtype: str | None = None) -> bytes:
+    name = values.type_name(v, dtype)
+    return wire.build(Kind.DENSE, values.to_wire(v, name), flags=values.type_flags(name))
+
+
+def decode_dense(frame: bytes, size: int) -> Vector:
+    """A DENSE frame of whatever value type it says."""
+    return Dense(values.type_of(wire.expect(frame, Kind.DENSE))).decode(frame, size)

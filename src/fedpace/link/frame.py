@@ -18,11 +18,12 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Self
 
 import numpy.typing as npt
 
 from fedpace.errors import FrameError, require
+from fedpace.vector import Vector
 
 HEADER = struct.Struct("<BBBBIII")
 HEADER_BYTES = HEADER.size
@@ -72,6 +73,24 @@ class ResyncError(FrameError):
 
 class NonFiniteError(FrameError):
     """NaN or infinity: refused by the sender, and by the receiver if it comes all the same."""
+
+
+class Phantom(bytes):
+    """A SKIP for a value that was never sent: the literal reading of lazy rules, in simulation only.
+
+    The value travels beside the bytes. Over a real link the bytes arrive alone; they name no held value
+    (ref = 0), so the receiver refuses them.
+    """
+
+    value: Vector
+
+    def __new__(cls, frame: bytes, value: Vector) -> Self:
+        phantom = super().__new__(cls, frame)
+        phantom.value = value
+        return phantom
+
+    def __reduce__(self) -> tuple[type[Phantom], tuple[bytes, Vector]]:
+        return Phantom, (bytes(self), self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +169,11 @@ def refuse_flags(header: Header, flags: int) -> None:
     """For links that use none of `flags`."""
     if header.flags & flags:
         raise FrameError(f"{header.kind.name}: flags {header.flags & flags:#04x} mean nothing on this link")
+
+
+def require_flags(header: Header, flags: int) -> None:
+    """For links whose every frame carries exactly these of the link's flags."""
+    if header.flags & _LINK != flags:
+        raise FrameError(
+            f"{header.kind.name}: link flags must be {flags:#04x}; got {header.flags & _LINK:#04x}"
+        )

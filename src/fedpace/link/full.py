@@ -44,6 +44,9 @@ class Full:
             return state.frame, state
         return wire.stamp(self.codec.encode(x, rng), round=version), state
 
+    def forget(self, client: int, state: FullState) -> FullState:
+        return state
+
     def receive(self, frame: bytes, held: None, size: int) -> tuple[Vector, None]:
         wire.refuse_flags(wire.parse(frame), wire.ADD_PREV | wire.DIFF)
         return self.codec.decode(frame, size), None

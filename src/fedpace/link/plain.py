@@ -28,3 +28,14 @@ class Plain:
     def receive(self, frame: bytes, state: None, size: int) -> tuple[Vector, None]:
         wire.refuse_flags(wire.parse(frame), wire.ADD_PREV | wire.DIFF)
         return self.codec.decode(frame, size), None
+
+    def resync(self, state: None) -> None:
+        return None
+
+    def owed(self, v: Vector, e: Vector) -> Vector:
+        """What should reach the server: nothing is carried over."""
+        return v
+
+    def rest(self, p: Vector, used: Vector, fresh: Vector) -> Vector:
+        """What is carried over: nothing."""
+        return np.empty(0, p.dtype)

@@ -59,6 +59,10 @@ class Uplink(Protocol):
         """What the server uses, and the receiver's next state. FrameError changes nothing."""
         ...
 
+    def resync(self, state: Any) -> Any:
+        """The sender's state after the receiver has answered RESYNC: the next frame builds on nothing."""
+        ...
+
 
 @runtime_checkable
 class Downlink(Protocol):
@@ -80,7 +84,14 @@ class Downlink(Protocol):
     def send(
         self, client: int, x: Vector, version: int, state: Any, rng: np.random.Generator
     ) -> tuple[bytes, Any]:
-        """The frame for one client at the moment it retrieves model `x`, and the server's next state."""
+        """The frame for one client at the moment it retrieves model `x`, and the server's next state.
+
+        The state that went in is spent: tables of clients are updated in place.
+        """
+        ...
+
+    def forget(self, client: int, state: Any) -> Any:
+        """A client has lost what it held (RESYNC): its next model is a first contact."""
         ...
 
     def receive(self, frame: bytes, held: Any, size: int) -> tuple[Vector, Any]:

@@ -77,15 +77,17 @@ class Quantize:
 
     def _decode(self, frame: bytes, sizes: Groups, name: str) -> Iterator[Vector]:
         s = levels(self.bits)
-        magnitudes = np.arange(s + 1)
+        magnitudes = np.arange(s + 1.0)
         signed = np.concatenate([magnitudes, -magnitudes])
+        signed[s + 1] = np.nan  # minus zero is never written
         at = wire.HEADER_BYTES
         for d in sizes:
             scale = values.scale(frame, name, at, "QUANT")
             at += values.type_bytes(name)
             packed = np.frombuffer(frame, np.uint8, pack.packed_bytes(d, self.bits), at)
             at += packed.size
-            yield pack.look_up(packed, self.bits, d, (signed * scale / s).astype(scale.dtype))
+            table = (signed * scale / s).astype(scale.dtype)
+            yield values.finite(pack.look_up(packed, self.bits, d, table), "QUANT")
 
     def _flags(self, name: str) -> int:
         return values.type_flags(name) | (wire.STOCHASTIC if self.stochastic else 0)

@@ -53,9 +53,13 @@ def roundoff(name: str | None) -> float:
     return 0.0 if name is None else _TYPES[name][2]
 
 
+def type_of(header: wire.Header) -> str:
+    return _BY_FLAGS[header.flags & (wire.FP16 | wire.TYPE_MASK)]
+
+
 def sent_type(header: wire.Header, wanted: str | None) -> str:
     """The type of a frame's values, which must be the wanted one."""
-    name = _BY_FLAGS[header.flags & (wire.FP16 | wire.TYPE_MASK)]
+    name = type_of(header)
     allowed = _OWN.values() if wanted is None else (wanted,)
     if name not in allowed:
         raise FrameError(f"{header.kind.name}: values must be {' or '.join(allowed)}; got {name}")

@@ -1,0 +1,47 @@
+"""Has a value changed enough to be worth sending? Norms are summed in float64, whatever the vectors are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedpace.vector import Vector
+
+BLOCK = 1 << 17  # entries at a time, so that the float64 copy stays in the cache
+
+
+def squared_norm(v: Vector) -> float:
+    """||v||^2."""
+    blocks = (v[i : i + BLOCK] for i in range(0, v.size, BLOCK))
+    return float(sum(np.square(block, dtype=np.float64).sum() for block in blocks))
+
+
+def squared_distance(x: Vector, y: Vector) -> float:
+    """||x - y||^2."""
+    total = 0.0
+    for i in range(0, x.size, BLOCK):
+        change = np.subtract(x[i : i + BLOCK], y[i : i + BLOCK], dtype=np.float64)
+        total += float(np.square(change, out=change).sum())
+    return total
+
+
+def hardly_changed(x: Vector, y: Vector, tau: float) -> bool:
+    """NLA and AA: ||x - y|| <= tau ||y||, never for tau = 0."""
+    return tau > 0 and math.sqrt(squared_distance(x, y)) <= tau * math.sqrt(squared_norm(y))
+
+
+def moves_less(x: Vector, y: Vector, tau: float, step_norms: Sequence[float], window: int) -> bool:
+    """LAG: ||x - y||^2 <= tau^2 / R times the sum of the last R squared steps of the model."""
+    return tau > 0 and squared_distance(x, y) <= tau**2 * sum(step_norms[:window]) / window
+
+
+def threshold(constant: float, alpha: float, clients: int) -> float:
+    """tau = C / (alpha n), the form the paper prints; n is the number of updates in a step."""
+    return constant / (alpha * clients)
+
+
+def suggested_constant(clients: int, alpha: float) -> float:
+    """C or D = sqrt(alpha ln m) / m, the size the paper advises for m clients."""
+    return math.sqrt(alpha * math.log(clients)) / clients
