@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from fedpace.client import Session
 from fedpace.compute.protocol import Task
@@ -13,13 +14,21 @@ from fedpace.sim.simulation import Tally, Watcher
 from fedpace.vector import Vector
 
 
+@dataclass(slots=True)
+class Reported:
+    """How far the reports have come."""
+
+    marks: tuple[int, int, int] = (0, 0, 0)  # multiples of the evaluation interval that lie behind
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+
 class Reporter(Watcher):
     """Evaluates when it is due and turns steps and sessions into records."""
 
     def __init__(self, recorder: Recorder, task: Task, every: Every | None, rounds: int) -> None:
         self.recorder, self.task, self.every, self.rounds = recorder, task, every, rounds
-        self._marks = (0, 0, 0)
-        self._up = self._down = 0  # bytes already reported
+        self.state = Reported()
 
     def stepped(self, step: Step, now: float, tally: Tally) -> None:
         metrics = self._evaluate(step.version, step.x, now, tally.bytes_up + tally.bytes_down)
@@ -28,11 +37,11 @@ class Reporter(Watcher):
             virtual_seconds=now,
             clients=step.clients,
             staleness=step.staleness,
-            bytes_up=tally.bytes_up - self._up,
-            bytes_down=tally.bytes_down - self._down,
+            bytes_up=tally.bytes_up - self.state.bytes_up,
+            bytes_down=tally.bytes_down - self.state.bytes_down,
             metrics=metrics,
         )
-        self._up, self._down = tally.bytes_up, tally.bytes_down
+        self.state.bytes_up, self.state.bytes_down = tally.bytes_up, tally.bytes_down
         self.recorder.step(record, step.x)
 
     def began(self, client: int, session: Session) -> None:
@@ -52,6 +61,6 @@ class Reporter(Watcher):
         if self.every is None:
             return {}
         marks = self.every.marks(version, now, size_bytes)
-        due = marks != self._marks or version == self.rounds
-        self._marks = marks
+        due = marks != self.state.marks or version == self.rounds
+        self.state.marks = marks
         return dict(self.task.evaluate(x)) if due else {}

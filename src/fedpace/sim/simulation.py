@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fedpace.client import Client, Delivery, Kit, Session
+from fedpace.client import Client, ClientState, Delivery, Kit, Session
 from fedpace.compute.protocol import Engine, Request, Task
 from fedpace.errors import StalledError
 from fedpace.pace.protocol import Continuous, Interruptible, OnDemand
@@ -88,10 +88,11 @@ class Simulation:
         self._schedule_changes()
         self._want_dispatch()
 
-    def run(self, rounds: int) -> None:
-        """Until the server has taken `rounds` steps."""
+    def run(self, rounds: int, pause: int | None = None) -> None:
+        """Until the server has taken `rounds` steps, or `pause` steps if that is sooner; then between two events."""
         line = self.state.line
-        while self.server.state.version < rounds:
+        until = rounds if pause is None else min(rounds, pause)
+        while self.server.state.version < until:
             if not len(line):
                 raise StalledError(
                     f"nothing can happen after step {self.server.state.version} of {rounds} at {line.now:g} virtual "
@@ -99,6 +100,28 @@ class Simulation:
                 )
             _, phase, client, _, what = line.pop()
             self._handlers[phase](client, what)
+
+    def restore(self, state: SimState, clients: Mapping[int, ClientState]) -> None:
+        """Go on from here instead of beginning; sessions under way are solved, or announced, again."""
+        self.state = state
+        for number, own in clients.items():
+            client = self._client(number)
+            client.state = own
+            if not isinstance(self.kit.behaviour, Interruptible):
+                self._take_up(client)
+
+    def _take_up(self, client: Client) -> None:
+        running = client.state.running
+        if self.eager:
+            for session in (running, client.state.outbox):
+                if session is not None:
+                    made = self.engine.result(self._request(client, session))
+                    self._ready_made[client.number, session.number] = made
+        elif running is not None and (client.state.wanted or self._will_be_sent(client, running)):
+            self._announce(client, running)
+
+    def _will_be_sent(self, client: Client, session: Session) -> bool:
+        return not self.kit.polled and not self.devices.drops(client.number, session.number)
 
     # ------------------------------------------------------------ phase by phase
 
@@ -195,7 +218,7 @@ class Simulation:
         versions, number = self.server.state.versions, message.client
         versions.hold(message.version)
         delay = 0.0
-        if not self.devices.serial:
+        if not self.devices.serial and self.kit.down.shared:  # else it is charged when it is taken out
             size = self.server.retrieve(number, message.version, message.round).size_bytes
             delay = self.devices.download_s(number, size)
         what = Delivery(message.version, message.round)
@@ -263,7 +286,7 @@ class Simulation:
         self.state.line.at(ends, Phase.COMPUTED, number, session.number)
         if self.eager:
             self._ready_made[number, session.number] = self._solve(client, session)
-        elif not self.kit.polled and not self.devices.drops(number, session.number):
+        elif self._will_be_sent(client, session):
             self._announce(client, session)
 
     def _upload(self, client: Client) -> Vector:
