@@ -5,7 +5,9 @@ FedpaceError
 ├── RemoteError      a peer sent something unusable           -> recorded and counted, never fatal
 │   └── FrameError   ... in its bytes
 ├── DivergedError    the model is no longer finite            -> the run ends, exit code 3
-└── StalledError     nothing can happen any more              -> the run ends with what was learned
+├── StalledError     nothing can happen any more              -> the run ends with what was learned
+├── StorageError     the disk did not take what must be kept  -> the run ends; the last checkpoint is good
+└── CheckpointError  a checkpoint that cannot be gone on from -> refused; the previous one is offered
 """
 
 from __future__ import annotations
@@ -43,6 +45,16 @@ class StalledError(FedpaceError):
     """No event is left, yet the run has steps to go."""
 
     run: Any = None  # what was learned until then
+
+
+class StorageError(FedpaceError):
+    """The disk is full, or cannot be written to."""
+
+    run: Any = None  # what was learned until then
+
+
+class CheckpointError(FedpaceError):
+    """A checkpoint is missing, damaged, of a newer version, or of another experiment."""
 
 
 class InterruptedRun(KeyboardInterrupt):

@@ -1,0 +1,295 @@
+"""A value as a plain tree: arrays in a list, everything else as JSON, and back.
+
+A tree of dataclasses, tuples, lists, dicts, sets, arrays, numbers, text and bytes. What is written names
+no type and no code: reading fills the structure that the reader already has. Which dataclass a node becomes is
+said by type hints; where a hint says nothing (`Any`, a protocol), by what stands in the same place of a
+template, usually the value that `init` builds, or a `Typed` hint put there.
+
+Arrays that are one object are written once and are one object again, read-only ones stay read-only. Numbers come
+back to the bit.
+
+    None, True, 3, 0.5, "text", [...]     themselves
+    {"a": k} {"b": k} {"n": k}            array k; as bytes; as a numpy scalar         ("r": read-only)
+    {"x": "inf"}                          a float that JSON does not have
+    {"t": [...]} {"s": [...]} {"f": ...}  tuple, set, frozenset
+    {"d": [key, value, ...]}              dict, in order
+    {"e": 3}                              a member of an enum
+    {"o": [...], "l": k, "u": i}          a dataclass with the field names `layouts[k]`, the i-th that its place allows
+    {"p": node, "u": i}                   what the i-th adapter that its place allows made of an object
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from fedpace.errors import ConfigError, FedpaceError
+
+Node: TypeAlias = Any  # what JSON can hold
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class TreeError(FedpaceError):
+    """A tree that does not fit the structure it is read into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Stands in a template for a value of this type."""
+
+    hint: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """How to keep an object that is no plain value: as a plain one, and back with the template's help."""
+
+    kind: type
+    to_plain: Callable[[Any], Any]
+    from_plain: Callable[[Any, Any], Any]  # (plain, template)
+    hint: Any = Any  # of the plain form
+
+
+@dataclass(slots=True)
+class Tree:
+    """What was packed: `arrays` as they are, `root` and `layouts` as JSON takes them."""
+
+    root: Node = None
+    arrays: list[Array] = field(default_factory=list)
+    layouts: list[list[str]] = field(default_factory=list)
+
+
+def pack(value: Any, template: Any, adapters: Sequence[Adapter] = ()) -> Tree:
+    """`value` as a tree; ConfigError names what cannot be kept and where it is."""
+    packer = _Packer(adapters)
+    packer.tree.root = packer.node(value, Any, template, "state")
+    return packer.tree
+
+
+def unpack(tree: Tree, template: Any, adapters: Sequence[Adapter] = ()) -> Any:
+    """The value that `pack` was given; TreeError where tree and template do not fit."""
+    try:
+        return _Unpacker(tree, adapters).value(tree.root, Any, template)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise TreeError(f"the tree does not fit: {error}") from error
+
+
+class _Packer:
+    def __init__(self, adapters: Sequence[Adapter]) -> None:
+        self.tree, self.adapters = Tree(), adapters
+        self._places: dict[int, int] = {}  # id of an array -> its place
+        self._kept: list[Any] = []  # so that no id is used twice while we work
+        self._layouts: dict[type, int] = {}
+
+    def node(self, value: Any, hint: Any, like: Any, where: str) -> Node:
+        match value:
+            case None | bool() | str():
+                return value
+            case enum.Enum():
+                return {"e": value.value}
+            case np.ndarray():
+                return {"a": self._place(value)} | ({} if value.flags.writeable else {"r": 1})
+            case np.generic():
+                return {"n": self._place(np.asarray(value))}
+            case int():
+                return int(value)
+            case float():
+                return value if math.isfinite(value) else {"x": repr(value)}
+        if type(value) is bytes:
+            return {"b": self._place(value)}
+        if type(value) in _CONTAINERS:
+            return self._container(value, hint, like, where)
+        return self._object(value, hint, like, where)
+
+    def _container(self, value: Any, hint: Any, like: Any, where: str) -> Node:
+        if isinstance(value, dict):
+            key, item, example = _inside(dict, hint, like)
+            pairs = [
+                node
+                for k, v in value.items()
+                for node in (self.node(k, key, None, where), self.node(v, item, example, f"{where}[{k!r}]"))
+            ]
+            return {"d": pairs}
+        parts = _items(value, hint, like)
+        nodes = [self.node(v, item, example, where) for v, item, example in parts]
+        tag = _CONTAINERS[type(value)]
+        return {tag: nodes} if tag else nodes
+
+    def _object(self, value: Any, hint: Any, like: Any, where: str) -> Node:
+        for at, adapter in enumerate(self.adapters):
+            if type(value) is adapter.kind:
+                return {"p": self.node(adapter.to_plain(value), adapter.hint, None, where), "u": at}
+        allowed = _dataclasses(hint, like)
+        if type(value) not in allowed:
+            raise ConfigError(f"a checkpoint cannot keep {where}: {_why(value, allowed)}")
+        kind: Any = type(value)
+        nodes = [
+            self.node(getattr(value, name), of, _part(like, value, name), f"{where}.{name}")
+            for name, of in _hints(kind).items()
+        ]
+        node = {"o": nodes, "l": self._layout(kind)}
+        return node | {"u": allowed.index(kind)} if len(allowed) > 1 else node
+
+    def _place(self, value: Array | bytes) -> int:
+        place = self._places.get(id(value))
+        if place is None:
+            place = self._places[id(value)] = len(self.tree.arrays)
+            self._kept.append(value)
+            whole = (
+                np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.ascontiguousarray(value)
+            )
+            self.tree.arrays.append(
+                whole.reshape(np.shape(value)) if isinstance(value, np.ndarray) else whole
+            )
+        return place
+
+    def _layout(self, kind: type) -> int:
+        if kind not in self._layouts:
+            self._layouts[kind] = len(self.tree.layouts)
+            self.tree.layouts.append(list(_hints(kind)))
+        return self._layouts[kind]
+
+
+class _Unpacker:
+    def __init__(self, tree: Tree, adapters: Sequence[Adapter]) -> None:
+        self.tree, self.adapters = tree, adapters
+        self._arrays: dict[int, Array] = {}
+        self._bytes: dict[int, bytes] = {}
+
+    def value(self, node: Node, hint: Any, like: Any) -> Any:
+        if isinstance(node, list):
+            return [self.value(n, item, example) for n, item, example in _items(node, hint, like)]
+        if not isinstance(node, dict):
+            return node
+        match node:
+            case {"a": place}:
+                return self._array(place, "r" in node)
+            case {"b": place}:
+                return self._bytes.setdefault(place, self.tree.arrays[place].tobytes())
+            case {"n": place}:
+                return self.tree.arrays[place][()]
+            case {"x": text}:
+                return float(text)
+            case {"e": member}:
+                return _enumeration(hint, like)(member)
+            case {"d": pairs}:
+                return self._dict(pairs, hint, like)
+            case {"o": nodes}:
+                return self._dataclass(node, nodes, hint, like)
+            case {"p": plain}:
+                adapter = self.adapters[node["u"]]
+                return adapter.from_plain(self.value(plain, adapter.hint, None), like)
+        ((tag, nodes),) = node.items()
+        return _NAMED[tag](self.value(n, item, example) for n, item, example in _items(nodes, hint, like))
+
+    def _array(self, place: int, read_only: bool) -> Array:
+        if place not in self._arrays:
+            array = self.tree.arrays[place]
+            self._arrays[place] = array if array.flags.writeable else array.copy()
+            self._arrays[place].flags.writeable = not read_only
+        return self._arrays[place]
+
+    def _dict(self, pairs: list[Node], hint: Any, like: Any) -> dict[Any, Any]:
+        key, item, example = _inside(dict, hint, like)
+        keys = (self.value(node, key, None) for node in pairs[::2])
+        return dict(zip(keys, (self.value(node, item, example) for node in pairs[1::2]), strict=True))
+
+    def _dataclass(self, node: Mapping[str, Any], nodes: list[Node], hint: Any, like: Any) -> Any:
+        allowed = _dataclasses(hint, like)
+        if not allowed:
+            raise TreeError(f"nothing is known about a value with {self.tree.layouts[node['l']]}")
+        kind = allowed[node.get("u", 0)]
+        hints = _hints(kind)
+        if list(hints) != self.tree.layouts[node["l"]]:
+            raise TreeError(f"{kind.__name__} has {list(hints)}; got {self.tree.layouts[node['l']]}")
+        made = kind.__new__(kind)
+        for (name, of), part in zip(hints.items(), nodes, strict=True):
+            object.__setattr__(made, name, self.value(part, of, _part(like, made, name)))
+        return made
+
+
+# ------------------------------------------------------------ what hints and templates say
+
+_CONTAINERS: dict[type, str] = {list: "", tuple: "t", set: "s", frozenset: "f", dict: "d"}
+_NAMED: dict[str, Callable[[Iterable[Any]], Any]] = {"t": tuple, "s": set, "f": frozenset}
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Field name -> hint, of a dataclass."""
+    hints = get_type_hints(kind)
+    return {each.name: hints[each.name] for each in fields(kind)}
+
+
+def _options(hint: Any, like: Any) -> tuple[Any, ...]:
+    """What may stand here: the members of a union, or the one hint; a `Typed` template decides."""
+    if isinstance(like, Typed):
+        hint = like.hint
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _dataclasses(hint: Any, like: Any) -> list[type]:
+    named = [each for each in _options(hint, like) if isinstance(each, type) and is_dataclass(each)]
+    if not named and is_dataclass(like) and not isinstance(like, type | Typed):
+        return [type(like)]
+    return named
+
+
+def _inside(kind: type, hint: Any, like: Any) -> tuple[Any, Any, Any]:
+    """(hint of a key or first item, of a value, an example of it) of a container."""
+    for option in _options(hint, like):
+        origin = get_origin(option)
+        if isinstance(origin, type) and issubclass(kind, origin):
+            key, item = (*get_args(option), Any, Any)[:2]
+            break
+    else:
+        key = item = Any
+    example = next(iter(like.values()), None) if isinstance(like, dict) else None
+    return key, item, example
+
+
+def _items(values: Any, hint: Any, like: Any) -> Iterable[tuple[Any, Any, Any]]:
+    """(value, hint, example) for each item of a list, tuple or set."""
+    kinds: tuple[Any, ...] = (Any, ...)
+    for option in _options(hint, like):
+        if get_origin(option) is tuple or (get_origin(option) is not None and _holds_items(option)):
+            args = get_args(option)
+            kinds = args if get_origin(option) is tuple else (args[0], ...)
+            break
+    example = next(iter(like), None) if isinstance(like, list | tuple | set | frozenset) else None
+    if len(kinds) == 2 and kinds[1] is ...:
+        return ((value, kinds[0], example) for value in values)
+    return ((value, kind, None) for value, kind in zip(values, kinds, strict=True))
+
+
+def _holds_items(option: Any) -> bool:
+    origin = get_origin(option)
+    return isinstance(origin, type) and any(issubclass(kind, origin) for kind in (list, set, frozenset))
+
+
+def _enumeration(hint: Any, like: Any) -> type[enum.Enum]:
+    for option in _options(hint, like):
+        if isinstance(option, type) and issubclass(option, enum.Enum):
+            return option
+    return type(like)
+
+
+def _part(like: Any, value: Any, name: str) -> Any:
+    """What stands in the template where field `name` of `value` goes."""
+    return getattr(like, name, None) if type(like) is type(value) else None
+
+
+def _why(value: Any, allowed: Sequence[type]) -> str:
+    got = f"{type(value).__module__}.{type(value).__qualname__}"
+    if not is_dataclass(value):
+        return f"it must be made of dataclasses, containers, arrays and numbers; got {got}"
+    names = " or ".join(kind.__name__ for kind in allowed) or "a hint that names its dataclass"
+    return f"its place must have {names}; got {got}"
