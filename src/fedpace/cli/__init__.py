@@ -17,6 +17,7 @@ import importlib
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from fedpace import __version__
@@ -25,7 +26,9 @@ from fedpace.errors import FedpaceError, unknown
 
 VERBS = {
     "run": "Simulate one algorithm and show what came out.",
-    "list": "Show the algorithms, tasks and partitions there are.",
+    "compare": "Run several algorithms on the same task and devices, side by side.",
+    "list": "Show the algorithms, tasks, models, partitions and populations there are.",
+    "timeline": "Draw who did what when.",
     "advise": "Compute learning-rate limits, stage tables and the bias of plain averaging.",
     "data": "Get, import, check and look at data sets.",
 }
@@ -79,6 +82,7 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
+    warnings.showwarning = lambda message, *_: print(f"{parser.prog}: note: {message}", file=sys.stderr)
     return int(module.command(parser.parse_args(words)))
 
 

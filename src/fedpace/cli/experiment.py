@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli.parser import count, seed
-from fedpace.cli.settings import build, setting
+from fedpace.cli.settings import build, distribute, setting
 from fedpace.errors import unknown
 
 if TYPE_CHECKING:
@@ -56,19 +56,24 @@ def algorithm_functions() -> dict[str, Callable[..., Algorithm]]:
     return {name: getattr(algorithms, name) for name in algorithms.__all__}
 
 
-def make_algorithm(name: str, settings: Iterable[tuple[str, Any]]) -> Algorithm:
-    functions = algorithm_functions()
-    if name not in functions:
-        raise unknown("algorithm", name, functions)
-    algorithm: Algorithm = build(functions[name], settings)
-    return algorithm
+def make_algorithms(names: Sequence[str], args: argparse.Namespace) -> dict[str, Algorithm]:
+    """The algorithms of these names with what `--set` says; schedules learn how long the run is."""
+    known = algorithm_functions()
+    for name in names:
+        if name not in known:
+            raise unknown("algorithm", name, known)
+    chosen = distribute(args.set, {name: known[name] for name in names})
+    return {name: build(known[name], chosen[name], rounds=args.rounds) for name in names}
 
 
-def load_task(args: argparse.Namespace) -> Task:
+def load_task(args: argparse.Namespace, seed: int) -> Task:
+    """The data, split as `seed` says."""
     from fedpace import tasks
 
-    chosen = {} if args.model is None else {"model": args.model}
-    task: Task = tasks.load(
-        args.task, clients=args.clients, partition=args.partition, seed=args.seed, **chosen
-    )
-    return task
+    return tasks.load(args.task, args.clients, args.partition, args.model, seed)
+
+
+def execution(args: argparse.Namespace) -> dict[str, Any]:
+    """The options that `simulate` takes as they are."""
+    names = ("rounds", "workers", "compute", "evaluate_every")
+    return {name: getattr(args, name) for name in names}

@@ -5,16 +5,12 @@ from __future__ import annotations
 import argparse
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from fedpace import citations
 from fedpace.cli import show
 from fedpace.cli.experiment import algorithm_functions
 from fedpace.cli.population import FORMS
 from fedpace.errors import unknown
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,63 +23,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Show the algorithms, tasks and partitions there are."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    """Show the algorithms, tasks, models, partitions and populations there are."""
     if args.what is not None and args.what not in SECTIONS:
-        _one_algorithm(args.what, console)
+        _one_algorithm(args.what)
         return 0
     for section in SECTIONS if args.what is None else (args.what,):
-        SECTIONS[section](console)
-        console.print()
+        SECTIONS[section]()
+        print()
     return 0
 
 
-def _algorithms(console: Console) -> None:
+def _algorithms() -> None:
     rows = [
         (name, _first_line(function), _cited(name))
         for name, function in sorted(algorithm_functions().items())
     ]
-    show.table(console, ("algorithm", "what it is", "from"), rows, align="lll")
+    show.table(("algorithm", "what it is", "from"), rows, align="ltl")
 
 
-def _tasks(console: Console) -> None:
+def _tasks() -> None:
     from fedpace.tasks import TASKS
 
-    show.table(console, ("task", "what it is"), sorted(TASKS.items()), align="ll")
+    show.table(("task", "what it is"), sorted(TASKS.items()), align="lt")
 
 
-def _partitions(console: Console) -> None:
+def _models() -> None:
+    from fedpace.tasks import MODELS
+
+    show.table(("model", "what it is"), sorted(MODELS.items()), align="lt")
+
+
+def _partitions() -> None:
     from fedpace.tasks import PARTITIONS
 
-    show.table(console, ("partition", "who holds which sample"), PARTITIONS.items(), align="ll")
+    show.table(("partition", "who holds which sample"), PARTITIONS.items(), align="lt")
 
 
-def _populations(console: Console) -> None:
-    show.table(console, ("population", "how fast the devices are"), FORMS.items(), align="ll")
+def _populations() -> None:
+    show.table(("population", "how fast the devices are"), FORMS.items(), align="lt")
 
 
-SECTIONS: dict[str, Callable[[Console], None]] = {
+SECTIONS: dict[str, Callable[[], None]] = {
     "algorithms": _algorithms,
     "tasks": _tasks,
+    "models": _models,
     "partitions": _partitions,
     "populations": _populations,
 }
 
 
-def _one_algorithm(name: str, console: Console) -> None:
+def _one_algorithm(name: str) -> None:
     """Its whole description, its parameters with their defaults, and whom to cite."""
     functions = algorithm_functions()
     if name not in functions:
         raise unknown("what to list", name, (*SECTIONS, *functions))
-    console.print(f"{name}: {inspect.getdoc(functions[name])}\n", markup=False)
+    print(f"{name}: {inspect.getdoc(functions[name])}\n")
     parameters = inspect.signature(functions[name]).parameters.values()
     rows = [(p.name, "required" if p.default is p.empty else repr(p.default)) for p in parameters]
-    show.table(console, ("parameter (--set NAME=VALUE)", "default"), rows, align="ll")
-    console.print()
-    for paper in citations.papers(name):
-        console.print(str(paper), markup=False)
+    show.table(("parameter (--set NAME=VALUE)", "default"), rows, align="lt")
+    print("", *citations.papers(name), sep="\n")
 
 
 def _first_line(function: Callable[..., object]) -> str:

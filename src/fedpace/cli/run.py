@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from fedpace.cli import experiment
+from fedpace.cli import experiment, show
 from fedpace.cli.population import population
 from fedpace.errors import DivergedError, FedpaceError, InterruptedRun, StalledError
 
@@ -31,9 +31,9 @@ def command(args: argparse.Namespace) -> int:
     Every client works at its own pace under a virtual clock; the same seed gives the same bits.
     """
     _require_writable(args)
-    algorithm = experiment.make_algorithm(args.algorithm, args.set)
+    [algorithm] = experiment.make_algorithms([args.algorithm], args).values()
     devices = population(args.population)
-    task = experiment.load_task(args)
+    task = experiment.load_task(args, args.seed)
 
     from fedpace import simulate
 
@@ -42,11 +42,8 @@ def command(args: argparse.Namespace) -> int:
             algorithm,
             task,
             devices,
-            rounds=args.rounds,
             seed=args.seed,
-            workers=args.workers,
-            compute=args.compute,
-            evaluate_every=args.evaluate_every,
+            **experiment.execution(args),
             traces=args.timeline is not None,
             progress=not args.quiet,
         )
@@ -79,11 +76,7 @@ def _finish(run: Run, args: argparse.Namespace) -> None:
     if args.plot:
         run.plot(args.plot)
     if not args.quiet:
-        from rich.console import Console
-
-        from fedpace.cli import show
-
-        show.result(run, Console())
+        show.result(run)
 
 
 def _ended_early(error: FedpaceError | InterruptedRun) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from fedpace.errors import ConfigError, unknown
 
 _RULES = ("pace", "local", "link", "aggregate", "server_opt")  # where the classes in a value may come from
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
 _WORD = re.compile(r"[A-Za-z_][\w.:,/+-]*")
 
@@ -20,12 +21,12 @@ _WORD = re.compile(r"[A-Za-z_][\w.:,/+-]*")
 def setting(text: str) -> tuple[str, Any]:
     """`beta=0.9` -> ("beta", 0.9), as argparse's `type`."""
     name, equals, value = text.partition("=")
-    if not equals or not name.strip().isidentifier():
+    if not equals or not _NAME.fullmatch(name):
         raise argparse.ArgumentTypeError(f"must be name=value; got {text!r}")
     try:
-        return name.strip().replace("-", "_"), parse_value(value.strip())
+        return name, parse_value(value.strip())
     except ConfigError as error:
-        raise argparse.ArgumentTypeError(f"{name.strip()}: {error}") from None
+        raise argparse.ArgumentTypeError(f"{name}: {error}") from None
 
 
 def parse_value(text: str) -> Any:
@@ -44,17 +45,35 @@ def parse_value(text: str) -> Any:
     raise ConfigError(f"value must be {allowed}; got {text!r}")
 
 
-def build(function: Callable[..., Any], settings: Iterable[tuple[str, Any]]) -> Any:
-    """Call an algorithm's function; a wrong name is answered with the right ones."""
+def distribute(
+    settings: Iterable[tuple[str, Any]], functions: Mapping[str, Callable[..., Any]]
+) -> dict[str, dict[str, Any]]:
+    """`beta` goes to every function that has such a parameter, `fedgm.beta` to that one."""
+    parameters = {name: inspect.signature(function).parameters for name, function in functions.items()}
+    chosen: dict[str, dict[str, Any]] = {name: {} for name in functions}
+    for key, value in settings:
+        owner, dot, name = key.rpartition(".")
+        if dot and owner not in functions:
+            raise unknown(f"algorithm of --set {key}", owner, functions)
+        takers = [taker for taker in functions if name in parameters[taker] and owner in ("", taker)]
+        if not takers:
+            asked = [owner] if dot else list(functions)
+            raise unknown(
+                f"parameter of {' or '.join(asked)}", name, {p for taker in asked for p in parameters[taker]}
+            )
+        for taker in takers:
+            chosen[taker][name] = value
+    return chosen
+
+
+def build(function: Callable[..., Any], chosen: Mapping[str, Any], **offered: Any) -> Any:
+    """Call an algorithm's function; what is `offered` is passed on only if it takes it and nothing was chosen."""
     parameters = inspect.signature(function).parameters
-    chosen = dict(settings)
-    for name in chosen:
-        if name not in parameters:
-            raise unknown(f"parameter of {function.__name__}", name, parameters)
-    missing = [name for name, p in parameters.items() if p.default is p.empty and name not in chosen]
+    values = {name: value for name, value in offered.items() if name in parameters} | dict(chosen)
+    missing = [name for name, p in parameters.items() if p.default is p.empty and name not in values]
     if missing:
         raise ConfigError(f"{function.__name__} needs a value: --set {missing[0]}=VALUE")
-    return function(**chosen)
+    return function(**values)
 
 
 def _evaluate(node: ast.expr) -> Any:

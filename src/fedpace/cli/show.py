@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,22 +26,32 @@ _COUNTERS = {
 }
 
 
-def result(run: Run, console: Console) -> None:
+def result(run: Run) -> None:
     """Where a run ended and what it cost."""
-    table(console, ("", f"{run.name} on {run.task}"), _rows(run), align="lr")
+    table(("", f"{run.name} on {run.task}"), _rows(run), align="lr")
 
 
-def table(console: Console, header: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> None:
-    """A plain ruled table; `align` has one of l and r per column."""
+def console() -> Console:
+    """Standard output; a log file gets wider lines than a terminal may have."""
+    from rich.console import Console
+
+    wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(width=120 if wide else None, highlight=False)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str, caption: str = "") -> None:
+    """A plain ruled table; `align` has one of l(eft), r(ight) and t(ext that may wrap) per column."""
     from rich import box
     from rich.table import Table
 
-    ruled = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    ruled = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, caption=caption, caption_justify="left"
+    )
     for title, side in zip(header, align, strict=True):
-        ruled.add_column(title, justify="right" if side == "r" else "left", overflow="fold")
+        ruled.add_column(title, justify="right" if side == "r" else "left", no_wrap=side != "t")
     for row in rows:
         ruled.add_row(*row)
-    console.print(ruled)
+    console().print(ruled)
 
 
 def _rows(run: Run) -> list[tuple[str, str]]:
