@@ -57,7 +57,7 @@ REFUSALS: tuple[Refusal, ...] = (
     Refusal(
         "selection by sample share, and weighting by samples",
         "both count a client's samples, so large clients would count twice over",
-        'use weighting="uniform" with select="share" (scheme A), or weighting="samples" with select="uniform" (scheme B)',
+        'use select="share" with weighting="uniform" (scheme A), or "uniform" with "samples" (scheme B)',
         lambda a: (
             _selects(a, ByShare)
             and (

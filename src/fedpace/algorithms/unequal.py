@@ -1,6 +1,7 @@
 """Unequal local work.
 
-FedProx: Li et al., MLSys 2020. FedNova and FedNova-VR: Wang et al., NeurIPS 2020. SCAFFOLD: Karimireddy et al., ICML 2020.
+FedProx: Li et al., MLSys 2020. FedNova and FedNova-VR: Wang et al., NeurIPS 2020.
+SCAFFOLD: Karimireddy et al., ICML 2020.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def fednova_vr(
         local=local(client_lr, steps, epochs, batch_size, momentum=momentum),
         aggregate=Normalised("default", weighting),
         server_opt=Momentum(server_lr, beta, nu),
-        correction=VarianceReduced(accumulate),
+        correction=VarianceReduced(accumulate, weighting),
     )
 
 

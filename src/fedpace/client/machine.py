@@ -177,13 +177,13 @@ class Client:
 
     def acknowledged(self, receipt: Receipt) -> bool:
         """The server answered; True: another finished session may be uploaded now."""
-        s = self.state
+        s, kit = self.state, self.kit
         if receipt.accepted:
             s.up, s.control = s.pending.up, s.pending.control
         if receipt.resync:
-            s.up = None
+            s.up = kit.up.resync(s.up)
         s.upload = s.pending = None
-        return s.outbox is not None and (s.wanted or not self.kit.polled)
+        return s.outbox is not None and (s.wanted or not kit.polled)
 
     def averaged(self, session: Session, delta: Vector, server_model: Vector) -> Vector:
         """QuAFL: the model to go on from, (X + s Y) / (s + 1), X being the server's before its step."""
