@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from fedpace import kernels
 from fedpace.errors import ConfigError
 from fedpace.vector import Vector
@@ -20,10 +18,11 @@ class Total:
 
     def plus(self, v: Vector, factor: float, weight: float) -> Total:
         """factor * v more, and `weight` more to divide by; what went in is spent."""
+        factor, weight = float(factor), self.weight + float(weight)  # a numpy scalar would widen float32
         if self.vector is None:
-            return Total(np.multiply(v, factor, dtype=v.dtype), self.weight + weight)
+            return Total(v * factor, weight)
         kernels.add_scaled(self.vector, v, factor)
-        return Total(self.vector, self.weight + weight)
+        return Total(self.vector, weight)
 
     def sum(self) -> Vector:
         """Σ w_i v_i."""

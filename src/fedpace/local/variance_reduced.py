@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedpace import kernels
+from fedpace.errors import require
 from fedpace.local.correction import mean_gradient
 from fedpace.vector import Vector
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class VarianceState:
     mean: Vector  # ḡ as broadcast: the mean of what the clients seen so far remember
-    total: Vector  # Σ n_i g_i over them
-    samples: dict[int, float]  # n_i of the clients seen
+    total: Vector  # Σ p_i g_i over them
+    weights: dict[int, float]  # p_i of the clients seen, up to a factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,11 @@ class VarianceReduced:
     """
 
     accumulate: bool = True
+    weighting: str = "samples"  # p_i by sample count, or "uniform"; as the aggregation has it
+
+    def __post_init__(self) -> None:
+        weighting = self.weighting in ("samples", "uniform")
+        require(weighting, "VarianceReduced.weighting", self.weighting, '"samples" or "uniform"')
 
     def init(self, x: Vector, clients: int) -> VarianceState:
         return VarianceState(np.zeros_like(x), np.zeros_like(x), {})
@@ -60,9 +66,10 @@ class VarianceReduced:
         return g if memory is None else g - memory, g
 
     def fold(self, update: Contribution, control: Vector, state: VarianceState) -> VarianceState:
-        state.samples[update.client] = update.samples
-        kernels.add_scaled(state.total, control, update.samples)
+        weight = update.samples if self.weighting == "samples" else 1.0
+        state.weights[update.client] = weight
+        kernels.add_scaled(state.total, control, weight)
         return state
 
     def stepped(self, state: VarianceState) -> VarianceState:
-        return replace(state, mean=state.total / math.fsum(state.samples.values()))
+        return replace(state, mean=state.total / math.fsum(state.weights.values()))
