@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute import Task, engine
-from fedpace.errors import DivergedError, InterruptedRun, StalledError
-from fedpace.record import History, Run
+from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError
+from fedpace.record import Checkpoints, History, Run
+from fedpace.record.identity import identity
+from fedpace.record.keeper import Keeper
 from fedpace.record.progress import shown
 from fedpace.sim import Every, Population, Recorder
+from fedpace.sim.evaluation import every
 from fedpace.sim.simulate import outcome, prepare
 from fedpace.sim.simulation import Simulation
 
@@ -27,6 +31,7 @@ def simulate(
     compute: str = "auto",
     keep_models: bool = False,
     evaluate_every: int | str | Every | None = 1,
+    checkpoint: str | Path | Checkpoints | None = None,
     eager: bool = False,
     progress: bool = False,
     traces: bool = True,
@@ -38,12 +43,14 @@ def simulate(
     `workers`, `compute`: who runs local solves; they never change a result.
     `keep_models`: `Run.models[t]` is the model after step t+1.
     `evaluate_every`: steps (10), virtual seconds ("30s"), traffic ("5MB"), or None: never.
+    `checkpoint`: a folder, or `Checkpoints(folder, every)`: killed at any moment, the same call goes on from the last
+    checkpoint in it and ends with the same bits; finished, it returns the result at once.
     `eager`: also compute what nobody uses; same result, more work.
     `progress`: show how far it is. `traces`: keep who did what when, for `Run.timeline()`.
     `recorders`: told everything as it happens.
 
-    A run that ends early raises DivergedError, StalledError or InterruptedRun, whose `run` is what was
-    learned until then.
+    A run that ends early raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is
+    what was learned until then.
     """
     began = time.perf_counter()
     history = History(keep_models=keep_models, traces=traces, others=recorders)
@@ -73,13 +80,24 @@ def simulate(
             layout=task.layout,
             models=history.models,
             counters=counters,
-            summary={**facts, "real_seconds": time.perf_counter() - began},
+            summary={**facts, "real_seconds": spent()},
             activities=history.activities,
             fates=history.fates,
         )
 
-    with _watched(history, algorithm, task, rounds, progress):
-        _drive(simulation, rounds, result)
+    def spent() -> float:
+        return time.perf_counter() - began if keeper is None else keeper.real_seconds
+
+    with ExitStack() as open_now:
+        open_now.callback(simulation.engine.close)
+        keeper = None
+        if checkpoint is not None:
+            plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
+            options = {"rounds": rounds, "evaluate_every": every(evaluate_every), "keep_models": keep_models}
+            about = identity(algorithm, task, population, seed, **options)
+            keeper = open_now.enter_context(Keeper(plan, about, time.perf_counter).opened())
+        open_now.enter_context(_watched(history, algorithm, task, rounds, progress))
+        _drive(simulation, rounds, history, keeper, result)
     return result()
 
 
@@ -93,15 +111,28 @@ def _watched(history: History, algorithm: Algorithm, task: Task, rounds: int, wa
         yield
 
 
-def _drive(simulation: Simulation, rounds: int, result: Callable[[], Run]) -> None:
+def _drive(
+    simulation: Simulation, rounds: int, history: History, keeper: Keeper | None, result: Callable[[], Run]
+) -> None:
     """To the end; whoever ends it early carries what was learned."""
-    try:
+    if keeper is not None and keeper.resume(simulation, history):
+        history.resumed()
+    else:
         simulation.begin()
-        simulation.run(rounds)
-    except (DivergedError, StalledError) as error:
+    try:
+        _run(simulation, rounds, history, keeper)
+    except (DivergedError, StalledError, StorageError) as error:
         error.run = result()
         raise
     except KeyboardInterrupt:
         raise InterruptedRun(result()) from None
-    finally:
-        simulation.engine.close()
+
+
+def _run(simulation: Simulation, rounds: int, history: History, keeper: Keeper | None) -> None:
+    if keeper is None:
+        simulation.run(rounds)
+        return
+    while (version := simulation.server.state.version) < rounds:
+        simulation.run(rounds, pause=keeper.next_look(version))
+        keeper.save_if_due(simulation, history)
+    keeper.save_the_end(simulation, history)

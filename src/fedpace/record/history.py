@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
 
 from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
 from fedpace.vector import Vector
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A recorder that wants to know when a run goes on from a checkpoint."""
+
+    def resume(self, steps: Sequence[StepRecord]) -> None:
+        """These steps lie behind; whatever was reported after them is taken back and will be reported anew."""
+        ...
 
 
 class History:
@@ -30,6 +40,12 @@ class History:
             self.models.append(x)
         for other in self.others:
             other.step(record, x)
+
+    def resumed(self) -> None:
+        """The run goes on from what is in here."""
+        for other in self.others:
+            if isinstance(other, Resumable):
+                other.resume(self.steps)
 
     def activity(self, activity: Activity) -> None:
         if self._keeps_traces:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,11 @@ class Watcher:
         self._bytes_down += record.bytes_down
         self._metrics = record.metrics or self._metrics
         self._show(record.version, self._status(record.virtual_seconds))
+
+    def resume(self, steps: Sequence[StepRecord]) -> None:
+        self._bytes_up = sum(record.bytes_up for record in steps)
+        self._bytes_down = sum(record.bytes_down for record in steps)
+        self._metrics = next((record.metrics for record in reversed(steps) if record.metrics), {})
 
     def activity(self, activity: Activity) -> None: ...
 

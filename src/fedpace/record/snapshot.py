@@ -12,7 +12,7 @@ from fedpace.link.frame import Phantom
 from fedpace.record.tree import Adapter, Tree, Typed, pack, unpack
 from fedpace.server import ServerState, Update
 from fedpace.sim.report import Reported, Reporter
-from fedpace.sim.simulation import Simulation, SimState
+from fedpace.sim.simulation import SimState, Simulation
 from fedpace.sim.timeline import Phase, Timeline
 from fedpace.vector import Vector
 

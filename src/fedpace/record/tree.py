@@ -31,13 +31,13 @@ from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-from fedpace.errors import ConfigError, FedpaceError
+from fedpace.errors import CheckpointError, ConfigError
 
 Node: TypeAlias = Any  # what JSON can hold
 Array: TypeAlias = npt.NDArray[Any]
 
 
-class TreeError(FedpaceError):
+class TreeError(CheckpointError):
     """A tree that does not fit the structure it is read into."""
 
 
@@ -79,7 +79,7 @@ def unpack(tree: Tree, template: Any, adapters: Sequence[Adapter] = ()) -> Any:
     try:
         return _Unpacker(tree, adapters).value(tree.root, Any, template)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise TreeError(f"the tree does not fit: {error}") from error
+        raise TreeError(f"its content does not fit this run ({error})") from error
 
 
 class _Packer:
@@ -209,7 +209,9 @@ class _Unpacker:
         kind = allowed[node.get("u", 0)]
         hints = _hints(kind)
         if list(hints) != self.tree.layouts[node["l"]]:
-            raise TreeError(f"{kind.__name__} has {list(hints)}; got {self.tree.layouts[node['l']]}")
+            raise TreeError(
+                f"{kind.__name__} must have {list(hints)}; got {self.tree.layouts[node['l']]}, of another fedpace"
+            )
         made = kind.__new__(kind)
         for (name, of), part in zip(hints.items(), nodes, strict=True):
             object.__setattr__(made, name, self.value(part, of, _part(like, made, name)))

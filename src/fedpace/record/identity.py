@@ -1,0 +1,40 @@
+"""What makes a run this experiment and no other."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from fedpace.compute.protocol import Task
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of objects without a repr of their own
+
+
+def identity(algorithm: Any, task: Task, population: Any, seed: int, **more: object) -> dict[str, str]:
+    """The experiment in text: equal texts, equal results. `more`: other options that decide the outcome."""
+    return {
+        "algorithm": described(algorithm),
+        "task": described(task),
+        "clients": str(task.clients),
+        "initial model": _checksum(task, seed),
+        "population": described(population),
+        "seed": str(seed),
+        **{name.replace("_", " "): described(value) for name, value in more.items()},
+    }
+
+
+def described(value: object) -> str:
+    """`repr` without the addresses of objects that have none of their own."""
+    return _ADDRESS.sub("", repr(value))
+
+
+def fingerprint(about: dict[str, str]) -> str:
+    """The experiment in 32 letters."""
+    text = "\0".join(f"{name}={about[name]}" for name in sorted(about))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _checksum(task: Task, seed: int) -> str:
+    x = task.initial(seed)
+    return f"{x.size} {x.dtype.name} {hashlib.sha256(x.tobytes()).hexdigest()[:16]}"

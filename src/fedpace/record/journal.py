@@ -1,0 +1,125 @@
+"""The history of a run beside its checkpoints: only ever appended to, and cut back to where a checkpoint stands.
+
+`history.jsonl` has one line for each step, activity and fate; `models.bin` the models one after another, where
+they are kept. A checkpoint says how many bytes of each belong to it, and the checksum of the lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedpace.errors import CheckpointError
+from fedpace.record.history import History
+from fedpace.sim.recorder import Activity, Fate, StepRecord
+from fedpace.vector import Vector, freeze
+
+LINES = "history.jsonl"
+MODELS = "models.bin"
+
+
+@dataclass(slots=True)
+class Position:
+    """How much of a history is in the files."""
+
+    bytes: int = 0
+    crc32: int = 0
+    steps: int = 0
+    activities: int = 0
+    fates: int = 0
+
+
+class Journal:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.at = folder, Position()
+
+    def append(self, history: History) -> Position:
+        """Write what is new, flushed to the disk; whatever lay behind the position is overwritten."""
+        at = self.at
+        text = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in _rows(history, at)).encode()
+        _append(self.folder / LINES, at.bytes, text)
+        if history.models is not None and history.models:
+            models = history.models
+            fresh = b"".join(x.tobytes() for x in models[at.steps :])
+            _append(self.folder / MODELS, at.steps * models[0].nbytes, fresh)
+        self.at = Position(
+            at.bytes + len(text),
+            zlib.crc32(text, at.crc32),
+            len(history.steps),
+            len(history.activities),
+            len(history.fates),
+        )
+        return self.at
+
+    def read(self, at: Position, history: History, like: Vector) -> None:
+        """Fill an empty history with what belongs to `at`, and go on from there."""
+        lines = self._bytes(LINES, at.bytes)
+        if zlib.crc32(lines) != at.crc32:
+            raise CheckpointError(f"{self.folder / LINES} is damaged: its checksum does not match")
+        for line in lines.splitlines():
+            _take(json.loads(line), history)
+        if history.models is not None:
+            whole = np.frombuffer(self._bytes(MODELS, at.steps * like.nbytes), like.dtype)
+            history.models += [freeze(x.copy()) for x in whole.reshape(at.steps, like.size)]
+        self.at = at
+
+    def remove(self) -> None:
+        for name in (LINES, MODELS):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _bytes(self, name: str, size: int) -> bytes:
+        try:
+            with open(self.folder / name, "rb") as file:
+                data = file.read(size)
+        except FileNotFoundError:
+            data = b""
+        if len(data) != size:
+            raise CheckpointError(f"{self.folder / name} is damaged: {len(data)} of {size} bytes are left")
+        return data
+
+
+def _append(path: Path, offset: int, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    with open(handle, "wb") as file:
+        file.truncate(offset)
+        file.seek(offset)
+        file.write(data)
+        file.flush()
+        os.fsync(handle)
+
+
+def _rows(history: History, at: Position) -> Iterator[list[Any]]:
+    for step in history.steps[at.steps :]:
+        learned = {name: float(value) for name, value in step.metrics.items()}
+        yield [
+            "step",
+            step.version,
+            step.virtual_seconds,
+            step.clients,
+            step.staleness,
+            step.bytes_up,
+            step.bytes_down,
+            learned,
+        ]
+    for a in history.activities[at.activities :]:
+        yield ["activity", a.client, a.start, a.end, a.kind, a.version, a.session]
+    for fate in history.fates[at.fates :]:
+        yield ["fate", fate.client, fate.session, fate.fate, fate.version]
+
+
+def _take(row: list[Any], history: History) -> None:
+    kind, *values = row
+    if kind == "step":
+        version, seconds, clients, staleness, *rest = values
+        history.steps.append(StepRecord(version, seconds, tuple(clients), tuple(staleness), *rest))
+    elif kind == "activity":
+        history.activities.append(Activity(*values))
+    else:
+        history.fates.append(Fate(*values))
