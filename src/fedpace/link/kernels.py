@@ -20,9 +20,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def compiled(function: Function) -> Function:
     """Compiled on first call and kept on disk, unless there is no place to keep it."""
     try:
-        return cast(Function, numba.njit(cache=True, nogil=True)(function))
+        return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
     except RuntimeError:
-        return cast(Function, numba.njit(nogil=True)(function))
+        return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
 
 
 # ---------------------------------------------------------------- sums
@@ -56,41 +56,49 @@ def count_top_bits(bits: Array, mask: np.unsignedinteger, shift: np.unsignedinte
 
 @compiled
 def find_at_least(bits: Array, mask: np.unsignedinteger, low: np.unsignedinteger, where: Array) -> None:
+    """`where` has one place more than there are such entries: every index is written, few are kept."""
     found = 0
     for i in range(bits.size):
-        if (bits[i] & mask) >= low:
-            where[found] = i
-            found += 1
+        where[found] = i
+        found += (bits[i] & mask) >= low
 
 
 # ---------------------------------------------------------------- quantiser
 #
 # `bounds` cuts x into groups with one scale each. Level a of a value >= 0 has code plus + a, of a negative
-# one minus + step * a: sign and magnitude on the wire, an offset in caches.
+# one minus + step * a: sign and magnitude on the wire, an offset in caches. For LLVM to vectorise a loop, it
+# runs over a slice from zero, and its constants are local and no wider than its numbers.
 
 
 @compiled
 def max_abs(x: Array, bounds: Array, scales: Array) -> None:
     for g in range(scales.size):
-        top = abs(x[bounds[g]])
-        for i in range(bounds[g], bounds[g + 1]):
-            a = abs(x[i])
+        part, top = x[bounds[g] : bounds[g + 1]], x.dtype.type(0)
+        for i in range(part.size):
+            a = abs(part[i])
             top = a if a > top else top
         scales[g] = top
 
 
 @compiled
 def levels_nearest(
-    x: Array, bounds: Array, scales: Array, top: np.floating, codes: Array, plus: int, minus: int, step: int
+    x: Array,
+    bounds: Array,
+    scales: Array,
+    top: np.floating,
+    codes: Array,
+    plus: np.int32,
+    minus: np.int32,
+    step: np.int32,
 ) -> None:
     half = x.dtype.type(0.5)
     for g in range(scales.size):
-        if scales[g] == 0:
-            codes[bounds[g] : bounds[g + 1]] = plus
-            continue
-        for i in range(bounds[g], bounds[g + 1]):
-            a = np.int32(min(abs(x[i]) / scales[g] * top + half, top))
-            codes[i] = minus + step * a if (x[i] < 0) & (a > 0) else plus + a
+        part, out = x[bounds[g] : bounds[g + 1]], codes[bounds[g] : bounds[g + 1]]
+        scale = scales[g] if scales[g] > 0 else x.dtype.type(np.inf)
+        for i in range(part.size):
+            level = abs(part[i]) / scale * top + half
+            a = np.int32(level if level < top else top)
+            out[i] = minus + step * a if (part[i] < 0) & (a > 0) else plus + a
 
 
 @compiled
@@ -101,25 +109,28 @@ def levels_stochastic(
     top: np.floating,
     u: Array,
     codes: Array,
-    plus: int,
-    minus: int,
-    step: int,
+    plus: np.int32,
+    minus: np.int32,
+    step: np.int32,
 ) -> None:
     for g in range(scales.size):
-        if scales[g] == 0:
-            codes[bounds[g] : bounds[g + 1]] = plus
-            continue
-        for i in range(bounds[g], bounds[g + 1]):
-            a = np.int32(min(abs(x[i]) / scales[g] * top + u[i], top))
-            codes[i] = minus + step * a if (x[i] < 0) & (a > 0) else plus + a
+        part, out = x[bounds[g] : bounds[g + 1]], codes[bounds[g] : bounds[g + 1]]
+        chance = u[bounds[g] : bounds[g + 1]]
+        scale = scales[g] if scales[g] > 0 else x.dtype.type(np.inf)
+        for i in range(part.size):
+            level = abs(part[i]) / scale * top + chance[i]
+            a = np.int32(level if level < top else top)
+            out[i] = minus + step * a if (part[i] < 0) & (a > 0) else plus + a
 
 
 @compiled
-def values_of_levels(codes: Array, bounds: Array, scales: Array, top: int, out: Array) -> None:
+def values_of_levels(codes: Array, bounds: Array, scales: Array, top: np.floating, out: Array) -> None:
     """The inverse for codes with an offset: (code - top) * scale / top."""
     for g in range(scales.size):
-        for i in range(bounds[g], bounds[g + 1]):
-            out[i] = (codes[i] - top) * scales[g] / top
+        part, target = codes[bounds[g] : bounds[g + 1]], out[bounds[g] : bounds[g + 1]]
+        scale = scales[g]
+        for i in range(part.size):
+            target[i] = (part[i] - top) * scale / top
 
 
 # ---------------------------------------------------------------- bit packing, most significant bit first
@@ -176,40 +187,58 @@ def look_up(codes: Array, table: Array, out: Array) -> None:
 
 @compiled
 def rice_write(gaps: Array, p: int, out: Array) -> None:
-    """`out` comes zeroed. (g >> p) ones, a zero, p low bits; most significant bit first."""
-    at = 0
+    """(g >> p) ones, a zero, p low bits; most significant bit first. `held` has the bits not yet written."""
+    held, count, at = np.uint64(0), 0, 0
+    low = np.uint64((1 << p) - 1)
     for j in range(gaps.size):
         ones = gaps[j] >> p
-        for _ in range(ones):
-            out[at >> 3] |= 128 >> (at & 7)
-            at += 1
-        at += 1
-        for b in range(p - 1, -1, -1):
-            if (gaps[j] >> b) & 1:
-                out[at >> 3] |= 128 >> (at & 7)
-            at += 1
+        while ones >= 0:
+            run = ones if ones < 24 else 24
+            last = run == ones
+            bits = (np.uint64(1) << np.uint64(run)) - np.uint64(1)
+            held = (held << np.uint64(run)) | bits
+            count += run
+            if last:
+                held = (held << np.uint64(p + 1)) | (np.uint64(gaps[j]) & low)
+                count += p + 1
+            while count >= 8:
+                count -= 8
+                out[at] = np.uint8(held >> np.uint64(count))
+                at += 1
+            ones = -1 if last else ones - run
+    if count:
+        out[at] = np.uint8(held << np.uint64(8 - count))
 
 
 @compiled
 def rice_read(block: Array, p: int, size: int, where: Array) -> int:
     """Bits read, or -1 if the block ends too early or a position is not below `size`."""
-    end, at, position = block.size * 8, 0, -1
+    held, count, at, position = np.uint64(0), 0, 0, -1
+    low = np.uint64((1 << p) - 1)
+    most = size >> p
     for j in range(where.size):
         gap = 0
-        while at < end and (block[at >> 3] >> (7 - (at & 7))) & 1:
+        while True:
+            if count == 0:
+                if at == block.size:
+                    return -1
+                held, count, at = np.uint64(block[at]), 8, at + 1
+            count -= 1
+            if not (held >> np.uint64(count)) & np.uint64(1):
+                break
             gap += 1
-            at += 1
-        if at + 1 + p > end or gap > size >> p:
-            return -1
-        at += 1
-        for _ in range(p):
-            gap = (gap << 1) | ((block[at >> 3] >> (7 - (at & 7))) & 1)
-            at += 1
-        position += gap + 1
+            if gap > most:
+                return -1
+        while count < p:
+            if at == block.size:
+                return -1
+            held, count, at = (held << np.uint64(8)) | np.uint64(block[at]), count + 8, at + 1
+        count -= p
+        position += (gap << p) + int((held >> np.uint64(count)) & low) + 1
         if position >= size:
             return -1
         where[j] = position
-    return at
+    return at * 8 - count
 
 
 @compiled

@@ -127,7 +127,8 @@ def dequantise(
 
     out = np.empty(size, scales.dtype)
     at = np.array(_cuts(size, bucket))
-    kernels.values_of_levels(pack.unpack(packed, bits, size), at, scales, levels(bits), out)
+    top = scales.dtype.type(levels(bits))
+    kernels.values_of_levels(pack.unpack(packed, bits, size), at, scales, top, out)
     return out
 
 
@@ -156,7 +157,7 @@ def _codes(
         scales = values.as_sent(scales, name).astype(x.dtype)
     codes = pack.empty_codes(x.size, bits)
     if u is None:
-        kernels.levels_nearest(x, bounds, scales, top, codes, *code)
+        kernels.levels_nearest(x, bounds, scales, top, codes, *map(np.int32, code))
     else:
-        kernels.levels_stochastic(x, bounds, scales, top, u, codes, *code)
+        kernels.levels_stochastic(x, bounds, scales, top, u, codes, *map(np.int32, code))
     return codes, scales

@@ -53,7 +53,8 @@ class ScaledSign:
         return decoded[0] if len(decoded) == 1 else np.concatenate(decoded)
 
     def contraction(self, size: int) -> float:
-        return 1 - 1 / max(groups.sizes(self.groups, size, "ScaledSign"))
+        largest = max(groups.sizes(self.groups, size, "ScaledSign"))
+        return 1 - (1 - values.roundoff(self.values) ** 2) / largest
 
 
 def _scale(v: Vector) -> Vector:

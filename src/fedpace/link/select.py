@@ -35,9 +35,10 @@ def _largest(v: Vector, k: int) -> Indices:
         raise NonFiniteError("top-k: a value is not finite")
     from_top = np.cumsum(counts[::-1])
     bucket = BUCKETS - 1 - int(np.searchsorted(from_top, k))
-    where = np.empty(from_top[BUCKETS - 1 - bucket], np.int64)
+    where = np.empty(from_top[BUCKETS - 1 - bucket] + 1, np.int64)
     kernels.find_at_least(bits, mask, bits.dtype.type(bucket) << shift, where)
-    return where[_keep(bits[where] & mask, k)]
+    candidates = where[:-1]
+    return candidates[_keep(bits[candidates] & mask, k)]
 
 
 def _words(v: Vector) -> tuple[Words, np.unsignedinteger, np.unsignedinteger]:

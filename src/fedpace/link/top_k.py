@@ -46,13 +46,17 @@ class TopK:
         """The positions that are kept, ascending."""
         at = groups.bounds(self._sizes(v.size))
         parts = zip(at, at[1:], self.counts(v.size), strict=False)
-        return np.concatenate([low + largest(v[low:high], k) for low, high, k in parts])
+        found = [low + largest(v[low:high], k) for low, high, k in parts]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
         name = values.type_name(v, self.values)
         at = self.support(v)
-        at = at[values.survives(v[at], name)]
-        return sparse.write(Kind.SPARSE, at, v[at], v.size, name, self.index)
+        picked = v[at]
+        keep = values.survives(picked, name)
+        if not keep.all():
+            at, picked = at[keep], picked[keep]
+        return sparse.write(Kind.SPARSE, at, picked, v.size, name, self.index)
 
     def decode(self, frame: bytes, size: int) -> Vector:
         most = sum(self.counts(size))

@@ -107,7 +107,8 @@ def finite(v: Vector, whose: str) -> Vector:
 
 def survives(v: Vector, name: str) -> npt.NDArray[np.bool_]:
     """Which entries are still different from zero when sent as this type."""
-    kept: npt.NDArray[np.bool_] = as_sent(v, name) != 0
+    sent = v if v.dtype == _TYPES[name][0] else as_sent(v, name)
+    kept: npt.NDArray[np.bool_] = sent != 0
     return kept
 
 
