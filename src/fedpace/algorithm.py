@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fedpace.aggregate import Mean
 from fedpace.aggregate.protocol import Aggregator
 from fedpace.combinations import refuse_impossible
 from fedpace.link import Dense, as_downlink, as_uplink
+from fedpace.link.bind import bound
 from fedpace.link.protocol import Downlink, Uplink
 from fedpace.local import SGD
 from fedpace.local.correction import Correction
 from fedpace.pace import Pace, Rounds
 from fedpace.server_opt import Momentum
 from fedpace.server_opt.protocol import ServerOpt
+from fedpace.vector import Layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +30,17 @@ class Algorithm:
     aggregate: Aggregator = Mean()  # 3: many updates -> one
     server_opt: ServerOpt = Momentum()  # 4: one update -> the next model
     correction: Correction | None = None  # what is added to local gradients (SCAFFOLD, FedNova-VR)
+    per_tensor: bool = False  # codecs work tensor by tensor instead of on the flat vector
     name: str = ""
 
     def __post_init__(self) -> None:
         refuse_impossible(self)
+
+    def bound(self, layout: Layout) -> Algorithm:
+        """The algorithm as it runs on a model of this layout."""
+        if not self.per_tensor:
+            return self
+        return replace(self, up=bound(self.up, layout), down=bound(self.down, layout))
 
     @property
     def uplink(self) -> Uplink:

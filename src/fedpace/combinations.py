@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedpace.aggregate import Mixing, Normalised, Pooled, Weighted
 from fedpace.errors import ConfigError
+from fedpace.link import Plain
 from fedpace.pace import (
     Buffered,
     ByShare,
@@ -45,8 +46,8 @@ def _own_models(a: Algorithm) -> bool:
 
 
 def _remembers(a: Algorithm) -> bool:
-    """The uplink reuses values that the server holds for the client."""
-    return bool(getattr(a.uplink, "reuses", False))
+    """The uplink remembers earlier values of a client: lazy rules, EF21, error feedback."""
+    return not isinstance(a.uplink, Plain)
 
 
 def _selects(a: Algorithm, *rules: type[Any]) -> bool:
@@ -91,9 +92,9 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda a: _averaging(a) and a.aggregate != Pooled(None),
     ),
     Refusal(
-        "mutual averaging (QuAFL), and an uplink that reuses what the server holds",
-        "what is sent is a model that keeps moving away from the held one",
-        "use a codec alone, or error feedback",
+        "mutual averaging (QuAFL), and an uplink that remembers earlier values",
+        "clients send whole models, which no earlier one can stand for or be owed to",
+        "use a codec alone",
         lambda a: _averaging(a) and _remembers(a),
     ),
     Refusal(

@@ -35,7 +35,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("refusal", "rules"), zip(REFUSALS, REFUSED, strict=True), ids=lambda r: getattr(r, "what", ""))
+@pytest.mark.parametrize(("refusal", "rules"), list(zip(REFUSALS, REFUSED, strict=True)))
 def test_every_row_of_the_table_refuses_its_combination_with_its_reason(refusal, rules):
     with pytest.raises(ConfigError) as error:
         Algorithm(**({"local": LOCAL} | rules))

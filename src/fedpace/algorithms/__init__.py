@@ -2,9 +2,11 @@
 
 from fedpace.algorithms.adaptive import fedadagrad, fedadam, fedams, fedyogi
 from fedpace.algorithms.buffered import ca2fl, fedasync, fedbuff, mf_ca2fl
+from fedpace.algorithms.compressed import fedaa, fedaca, fedbaca, fedbnlaca, fedcams, fednlaa, fednlaca, lag
 from fedpace.algorithms.continuous import asysg, defedavg_iid, defedavg_niid, favano, quafl
 from fedpace.algorithms.fedavg import fedavg, fedsgd
 from fedpace.algorithms.momentum import autonomous_fedgm, fedavgm, fedgm, fednag, multistage_fedgm
+from fedpace.algorithms.two_way import two_way
 from fedpace.algorithms.unequal import fednova, fednova_vr, fedprox, scaffold
 
 __all__ = [
@@ -14,22 +16,31 @@ __all__ = [
     "defedavg_iid",
     "defedavg_niid",
     "favano",
+    "fedaa",
+    "fedaca",
     "fedadagrad",
     "fedadam",
     "fedams",
     "fedasync",
     "fedavg",
     "fedavgm",
+    "fedbaca",
+    "fedbnlaca",
     "fedbuff",
+    "fedcams",
     "fedgm",
     "fednag",
+    "fednlaa",
+    "fednlaca",
     "fednova",
     "fednova_vr",
     "fedprox",
     "fedsgd",
     "fedyogi",
+    "lag",
     "mf_ca2fl",
     "multistage_fedgm",
     "quafl",
     "scaffold",
+    "two_way",
 ]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from fedpace.aggregate import Mean, Weighted
 from fedpace.aggregate.protocol import Aggregator
-from fedpace.errors import require
+from fedpace.errors import ConfigError, require
+from fedpace.link import Dense, Quantize, RandK, ScaledSign, TopK
+from fedpace.link.protocol import Codec
 from fedpace.local import SGD
 from fedpace.pace import Rounds, Selection, selection
 
 Steps = int | Sequence[int] | Sequence[Sequence[int]] | None
 Epochs = int | tuple[int, int] | None
+CodecLike = str | Codec
 Select = str | Selection | Sequence[Sequence[int]]
 
 
@@ -31,3 +35,28 @@ def weighted(weighting: str) -> Aggregator:
 
 def synchronous(clients_per_round: int | None, select: Select) -> Rounds:
     return Rounds(clients_per_round, selection(select))
+
+
+def codec_of(codec: CodecLike) -> Codec:
+    """A codec from `dense`, `fp16`, `topk:1/8`, `randk:0.01`, `sign`, `quant:4`, or itself."""
+    if not isinstance(codec, str):
+        return codec
+    name, _, number = codec.partition(":")
+    try:
+        match name, number:
+            case "dense" | "fp16" | "bf16" | "fp32", "":
+                return Dense(None if name == "dense" else name)
+            case "topk", _:
+                return TopK(float(Fraction(number)))
+            case "randk", _:
+                return RandK(float(Fraction(number)))
+            case "sign", "":
+                return ScaledSign()
+            case "quant", _:
+                return Quantize(int(number), stochastic=False)
+    except (ValueError, ZeroDivisionError) as error:
+        if isinstance(error, ConfigError):
+            raise
+    raise ConfigError(
+        f"codec must be dense, fp16, bf16, topk:RATIO, randk:RATIO, sign, quant:BITS, or a codec; got {codec!r}"
+    )

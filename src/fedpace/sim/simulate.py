@@ -84,7 +84,7 @@ def prepare(
     devices = (population or Population.from_times(1.0)).bind(task.clients, seed)
     x = task.initial(seed)
     server = Server(
-        algorithm,
+        algorithm.bound(task.layout),
         x,
         task.clients,
         seed=seed,
