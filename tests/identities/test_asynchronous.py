@@ -313,21 +313,14 @@ D = {"D1_favano": named.favano(**POLLED), "D2_quafl": named.quafl(**POLLED)}
 
 
 @dataclass(frozen=True)
-class Heard:
-    """An aggregation rule that writes down what each interrupted client sent: steps done, and its model."""
+class Heard(Pooled):
+    """Pooling that writes down what each interrupted client sent: steps done, and its model."""
 
-    rule: Pooled
     log: list[tuple[int, float]] = field(default_factory=list)
-
-    def init(self, x: Vector, clients: int) -> Any:
-        return self.rule.init(x, clients)
 
     def add(self, update: Contribution, start: Vector, x: Vector, state: Any) -> Any:
         self.log.append((update.steps, float((start + update.delta)[0])))
-        return self.rule.add(update, start, x, state)
-
-    def result(self, state: Any) -> tuple[Vector, Any]:
-        return self.rule.result(state)
+        return super().add(update, start, x, state)
 
 
 @pytest.mark.parametrize("oracle", D)
@@ -336,7 +329,7 @@ def test_favano_and_quafl_traces(oracle: str) -> None:
     printed = [row for row in table("interrupting") if row["oracle"] == oracle]
     rule = D[oracle].aggregate
     assert isinstance(rule, Pooled)
-    heard = Heard(rule)
+    heard = Heard(rule.rescale)
     finished = run(replace(D[oracle], aggregate=heard), len(printed))
     for record, x, row in zip(finished.history, finished.models or (), printed, strict=True):
         assert record.virtual_seconds == float(row["tick"])
