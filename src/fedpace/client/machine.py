@@ -14,7 +14,7 @@ import numpy as np
 
 from fedpace.algorithm import Algorithm
 from fedpace.client.state import ClientState, Delivery, Session
-from fedpace.link import Dense
+from fedpace.link import Dense, Plain
 from fedpace.link.protocol import Context, Downlink, Uplink
 from fedpace.pace.protocol import Behaviour, Continuous, Interruptible, OnDemand
 from fedpace.random import stream
@@ -51,6 +51,11 @@ class Kit:
     @property
     def polled(self) -> bool:
         return isinstance(self.behaviour, Continuous) and self.behaviour.polled
+
+    @property
+    def exact(self) -> bool:
+        """Whether updates arrive as they were sent."""
+        return self.up == Plain()
 
     @property
     def averaging(self) -> int | None:

@@ -16,6 +16,7 @@ from fedpace.sim.population import Devices, Population
 from fedpace.sim.recorder import Recorder
 from fedpace.sim.report import Reporter
 from fedpace.sim.simulation import Simulation
+from fedpace.sim.traffic import Traffic
 from fedpace.vector import Vector
 
 
@@ -26,6 +27,7 @@ class Outcome:
     model: Vector
     virtual_seconds: float
     facts: dict[str, int | str]  # what was counted
+    traffic: Traffic
 
 
 def simulate(
@@ -100,7 +102,8 @@ def outcome(simulation: Simulation) -> Outcome:
     """What there is to know at the end, or at any moment."""
     facts: dict[str, int | str] = {"compute": getattr(simulation.engine, "name", "custom")}
     facts |= asdict(simulation.state.tally) | asdict(simulation.server.state.counts)
-    return Outcome(simulation.server.state.x, simulation.state.line.now, facts)
+    state = simulation.state
+    return Outcome(simulation.server.state.x, state.line.now, facts, state.traffic)
 
 
 def check_sizes(algorithm: Algorithm, task: Task) -> None:

@@ -10,11 +10,12 @@ from fedpace.client import Client, ClientState, Delivery, Kit, Session
 from fedpace.compute.protocol import Engine, Request, Task
 from fedpace.errors import StalledError
 from fedpace.pace.protocol import Continuous, Interruptible, OnDemand
-from fedpace.server import Announce, Ask, Deliver, Server, Step, Stop, Update
+from fedpace.server import Announce, Ask, Deliver, Parcel, Server, Step, Stop, Update
 from fedpace.sim.availability import absent_at_start, changes
 from fedpace.sim.broadcasts import Announced, Broadcasts
 from fedpace.sim.population import Devices
 from fedpace.sim.timeline import Phase, Timeline
+from fedpace.sim.traffic import Traffic
 from fedpace.vector import Vector
 
 
@@ -40,6 +41,7 @@ class SimState:
     idle: set[int] = field(default_factory=set)  # would start if a model came
     dispatch_at: float = -1.0  # the instant a dispatch is already scheduled for
     tally: Tally = field(default_factory=Tally)
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 class Watcher:
@@ -158,6 +160,7 @@ class Simulation:
         session = client.state.upload
         assert session is not None
         tally.bytes_up += update.size_bytes
+        self.state.traffic.uploaded(number, update.frames, self.kit.size)
         receipt = self.server.receive(update, self.now)
         another = client.acknowledged(receipt)
         version = self.server.state.version + (0 if receipt.steps else 1)
@@ -227,8 +230,11 @@ class Simulation:
     def _broadcast(self, message: Announce) -> None:
         size = 0
         if not self.devices.serial and self.kit.down.shared:
-            size = self.server.retrieve(0, message.version, message.round).size_bytes
-            self.state.tally.bytes_down += size * (self.task.clients - len(self.server.state.absent))
+            parcel = self.server.retrieve(0, message.version, message.round)
+            present = self.task.clients - len(self.server.state.absent)
+            size = parcel.size_bytes
+            self.state.tally.bytes_down += size * present
+            self.state.traffic.broadcast(parcel.frames, self.kit.size, present)
         entry = Announced(self.now, Delivery(message.version, message.round), size)
         self.state.broadcasts.add(entry, self.server.state.versions, self.devices)
         for number in self.state.idle:
@@ -253,7 +259,7 @@ class Simulation:
         if self.kit.averaging is not None:
             model = self.server.state.versions[message.version]
             parcel = self.server.retrieve(message.client, message.version, message.version)
-            self.state.tally.bytes_down += parcel.size_bytes
+            self._downloaded(client, parcel)
             begins = self.now + self.devices.download_s(message.client, parcel.size_bytes)
             self._run_until_done(
                 client, client.go_on(client.averaged(session, delta, model), session, begins), begins
@@ -267,10 +273,12 @@ class Simulation:
         parcel = self.server.retrieve(client.number, delivery.version, delivery.round)
         public = versions[delivery.version] if self.kit.down.shared else None
         session = client.begin(parcel, public, self.now)
+        if public is None:
+            self.state.traffic.down.compare(versions[delivery.version], session.start)
         begins = self.now
         charged = devices.serial or not self.kit.down.shared
         if charged or isinstance(self.kit.behaviour, OnDemand):
-            self.state.tally.bytes_down += parcel.size_bytes
+            self._downloaded(client, parcel)
         if charged:
             begins += devices.download_s(client.number, parcel.size_bytes)
         self._run_until_done(client, session, begins)
@@ -297,11 +305,26 @@ class Simulation:
         if delta is None:
             delta = self._solve(client, session)
         update = client.encode(delta)
+        self._measure_loss(client, delta, update)
         until = self.now + self.devices.upload_s(client.number, update.size_bytes)
         self.state.tally.uploads += 1
         self.watcher.uploading(client.number, session, self.now, until)
         self.state.line.at(until, Phase.UPLINK, client.number, update)
         return delta
+
+    def _downloaded(self, client: Client, parcel: Parcel) -> None:
+        self.state.tally.bytes_down += parcel.size_bytes
+        self.state.traffic.downloaded(client.number, parcel.frames, self.kit.size)
+
+    def _measure_loss(self, client: Client, delta: Vector, update: Update) -> None:
+        """What the server will use of an update, against what was meant."""
+        if self.kit.exact or "update" not in update.frames:
+            return
+        memory = self.server.state.up.get(client.number)
+        if memory is None:
+            memory = self.kit.up.init(delta.size, delta.dtype)
+        used, _ = self.kit.up.receive(update.frames["update"], memory, delta.size)
+        self.state.traffic.up.compare(delta, used)
 
     def _solve(self, client: Client, session: Session) -> Vector:
         self.state.tally.solved += 1
