@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fedpace.errors import require_count
+from fedpace.errors import require, require_count
 from fedpace.pace.crowd import Crowd, Draw
-from fedpace.pace.protocol import Broadcast, Continuous, Header, Order, Verdict
+from fedpace.pace.protocol import Broadcast, Continuous, Header, Order, Verdict, WakeAt
 
 
 @dataclass(slots=True)
 class ArrivalsState:
+    present: int  # clients that are there
     members: list[int] = field(default_factory=list)  # clients of the open buffer, in order of arrival
     published: int = -1  # newest version that was broadcast
 
@@ -20,7 +21,8 @@ class Arrivals:
     """The first `buffer` updates to finish, from anybody, make a step; the new model goes to everybody.
 
     DeFedAvg-IID, Algorithm 2. A client may deliver twice into one buffer (from an older version and from the
-    current one): both count, unless `distinct`, where the second waits for the next step.
+    current one): both count, unless `distinct`, where the second waits for the next step. With fewer than
+    `buffer` clients there, one update for each of them is enough: nobody else will come before the next model.
     """
 
     buffer: int = 10
@@ -41,16 +43,15 @@ class Arrivals:
         return self.buffer
 
     def init(self, clients: int) -> ArrivalsState:
-        return ArrivalsState()
+        allowed = f"<= the number of clients ({clients}), who train each model once"
+        require(self.reuse_model or self.buffer <= clients, "buffer", self.buffer, allowed)
+        return ArrivalsState(present=clients)
 
     def arrived(self, header: Header, version: int, state: ArrivalsState) -> tuple[Verdict, ArrivalsState]:
         if self.distinct and header.client in state.members:
             return Verdict(None, reason="second of this client"), state
         state.members.append(header.client)
-        full = len(state.members) == self.buffer
-        if full:
-            state.members = []
-        return Verdict(1, step=full), state
+        return Verdict(1, step=self._close_if_full(state)), state
 
     def lost(self, client: int, state: ArrivalsState) -> tuple[bool, ArrivalsState]:
         return False, state
@@ -59,12 +60,26 @@ class Arrivals:
         return state
 
     def woke(self, now: float, state: ArrivalsState) -> tuple[bool, ArrivalsState]:
-        return False, state
+        return self._close_if_full(state), state
 
     def dispatch(
         self, version: int, now: float, crowd: Crowd, state: ArrivalsState, draw: Draw
     ) -> tuple[tuple[Order, ...], ArrivalsState]:
-        if state.published == version:
-            return (), state
-        state.published = version
-        return (Broadcast(),), state
+        state.present = len(crowd)
+        orders: list[Order] = []
+        if state.published != version:
+            state.published = version
+            orders.append(Broadcast())
+        if self._full(state):  # by a client that left
+            orders.append(WakeAt(now))
+        return tuple(orders), state
+
+    def _full(self, state: ArrivalsState) -> bool:
+        wanted = self.buffer if self.reuse_model else min(self.buffer, state.present)
+        return bool(state.members) and 0 < wanted <= len(state.members)
+
+    def _close_if_full(self, state: ArrivalsState) -> bool:
+        full = self._full(state)
+        if full:
+            state.members = []
+        return full

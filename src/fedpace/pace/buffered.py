@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fedpace.errors import ConfigError, require, require_count
 from fedpace.pace.crowd import Crowd, Draw
-from fedpace.pace.protocol import Header, OnDemand, Order, Send, Verdict
+from fedpace.pace.protocol import Header, OnDemand, Order, Send, Verdict, WakeAt
 from fedpace.pace.select import Selection, Uniform
 
 
@@ -27,7 +27,8 @@ class Buffered:
     clients of a step together, after it, from everybody not at work (CA2FL's rule: no client twice in one
     buffer). `"immediate"` refills a place as soon as it is free (FedBuff's own rule); a client may then deliver
     twice into one buffer, and both count. An update older than `max_staleness` steps is refused, its place freed.
-    `concurrency=None` is everybody.
+    `concurrency=None` is everybody. When clients have left and nobody more can be sent to work, a part-filled
+    batch makes a step.
     """
 
     buffer: int = 10
@@ -90,7 +91,9 @@ class Buffered:
         return state
 
     def woke(self, now: float, state: BufferedState) -> tuple[bool, BufferedState]:
-        return False, state
+        step = state.filled > 0
+        self._empty(state)
+        return step, state
 
     def dispatch(
         self, version: int, now: float, crowd: Crowd, state: BufferedState, draw: Draw
@@ -99,12 +102,15 @@ class Buffered:
         while state.free > 0 and len(crowd):
             together = self._batch or state.asked == 0
             chosen = self.select.choose(state.free if together else 1, state.asked, crowd, state.active, draw)
-            state.asked += bool(chosen)
+            state.asked += 1
             state.free -= len(chosen)
             state.active.update(chosen)
             orders += [Send(client) for client in chosen]
             if together or not chosen:
                 break
+        nobody_works = len(state.active) == len(state.delivered)
+        if state.filled and nobody_works and len(crowd) and not orders:
+            orders.append(WakeAt(now))
         return tuple(orders), state
 
     @property

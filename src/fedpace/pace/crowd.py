@@ -30,7 +30,8 @@ class Crowd:
 
     def draw(self, k: int, rng: np.random.Generator, busy: Set[int] = frozenset()) -> list[int]:
         """`k` distinct clients, uniformly; fewer if fewer are there."""
-        if self.clients > 8 * (k + len(busy) + len(self.absent)):
+        free = len(self) - len(busy)  # at least
+        if free >= 2 * k and 8 * free >= self.clients:  # a try succeeds with probability 1/16 or more
             return self._draw_by_rejection(k, rng, busy)
         pool = self.members(busy)
         return sorted(rng.choice(pool, min(k, len(pool)), replace=False).tolist()) if pool else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fedpace.pace.buffered import Buffered, BufferedState
 from fedpace.pace.crowd import Crowd, Draw
@@ -20,17 +20,15 @@ class Immediate:
     concurrency: int | None = None
     select: Selection = Uniform()
     max_staleness: int | None = None
+    _buffered: Buffered = field(init=False, repr=False, compare=False)
 
     client = OnDemand()
     keeps = 1
     per_step = 1
 
     def __post_init__(self) -> None:
-        _ = self._buffered
-
-    @property
-    def _buffered(self) -> Buffered:
-        return Buffered(1, self.concurrency, "immediate", self.select, self.max_staleness)
+        rule = Buffered(1, self.concurrency, "immediate", self.select, self.max_staleness)
+        object.__setattr__(self, "_buffered", rule)
 
     def init(self, clients: int) -> BufferedState:
         return self._buffered.init(clients)

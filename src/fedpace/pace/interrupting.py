@@ -18,7 +18,7 @@ class InterruptingState:
     started: bool = False
     ticking: bool = False  # a timer is set
     due: bool = False  # a tick has come and nobody was interrupted for it yet
-    restart: list[int] = field(default_factory=list)  # interrupted clients that get the new model
+    restart: list[int] = field(default_factory=list)  # clients that get the newest model
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class Interrupting:
 
     Leconte et al. 2023 (FAVANO) and Zakerinia et al. 2022 (QuAFL, `averaging=True`: an interrupted client
     gets the model from before the step and averages it into its own, instead of restarting from the new one).
-    The others go on undisturbed. `period_s=None` is the fastest client's whole cycle, where the driver knows it.
+    The others go on undisturbed. Whoever comes back, or sends something unusable, starts from the newest model.
+    `period_s=None` is the fastest client's whole cycle, where the driver knows it.
     """
 
     clients_per_round: int = 10
@@ -63,10 +64,13 @@ class Interrupting:
         return Verdict(count, step, "" if count else "not interrupted"), state
 
     def lost(self, client: int, state: InterruptingState) -> tuple[bool, InterruptingState]:
+        state.restart.append(client)
         state.roll.strike(client)
         return state.roll.close_if_complete(), state
 
     def joined(self, client: int, state: InterruptingState) -> InterruptingState:
+        if state.started:
+            state.restart.append(client)
         return state
 
     def woke(self, now: float, state: InterruptingState) -> tuple[bool, InterruptingState]:
@@ -81,7 +85,7 @@ class Interrupting:
             state.started = True
             orders.append(Broadcast())
         if not state.roll.open:
-            orders += [Send(client) for client in state.restart]
+            orders += [Send(client) for client in dict.fromkeys(state.restart) if client not in crowd.absent]
             state.restart = []
             if state.due and len(crowd):
                 state.due = False

@@ -77,7 +77,7 @@ class Interrupt:
 
 @dataclass(frozen=True, slots=True)
 class WakeAt:
-    """Call `woke` at this time."""
+    """Call `woke` at this time; `now` means once everything that happens at this instant has happened."""
 
     seconds: float
 
@@ -129,7 +129,10 @@ class Pace(Protocol):
         ...
 
     def lost(self, client: int, state: Any) -> tuple[bool, Any]:
-        """What was expected of this client will not come; True: take a step without it."""
+        """What was expected of this client will not come: it left, failed, or sent something unusable.
+
+        True: take a step without it.
+        """
         ...
 
     def joined(self, client: int, state: Any) -> Any:

@@ -16,7 +16,8 @@ from fedpace.pace.select import Selection, Uniform
 class RoundsState:
     roll: Roll = field(default_factory=Roll)
     asked: int = 0  # choices made so far
-    deadline: float = math.inf
+    deadline: float = math.inf  # when patience ends
+    overdue: bool = False  # patience has ended and nobody had answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,9 @@ class Rounds:
     """Choose clients, send them the newest model, wait for all of them, step (FedAvg).
 
     McMahan et al. 2017, Algorithm 1. A client drawn twice trains once and counts twice.
-    `clients_per_round=None` is everybody. A lost client is waited for no longer; with `patience_s` the
-    round closes after that many seconds with whoever has answered, and later answers are refused.
+    `clients_per_round=None` is everybody. A lost client is waited for no longer; with `patience_s` the round
+    closes after that many seconds with whoever has answered, or with the first answer if nobody had; later
+    answers are refused.
     """
 
     clients_per_round: int | None = None
@@ -50,7 +52,7 @@ class Rounds:
 
     def arrived(self, header: Header, version: int, state: RoundsState) -> tuple[Verdict, RoundsState]:
         count = state.roll.answer(header.client) if header.round == version else 0
-        step = count > 0 and state.roll.close_if_complete()
+        step = count > 0 and (state.roll.close() if state.overdue else state.roll.close_if_complete())
         return Verdict(count, step, "" if count else f"late for round {header.round}"), state
 
     def lost(self, client: int, state: RoundsState) -> tuple[bool, RoundsState]:
@@ -61,7 +63,10 @@ class Rounds:
         return state
 
     def woke(self, now: float, state: RoundsState) -> tuple[bool, RoundsState]:
-        return now >= state.deadline and state.roll.close(), state
+        if now < state.deadline:
+            return False, state
+        state.overdue = state.roll.open and not state.roll.heard
+        return not state.overdue and state.roll.close(), state
 
     def dispatch(
         self, version: int, now: float, crowd: Crowd, state: RoundsState, draw: Draw
@@ -72,6 +77,7 @@ class Rounds:
         state.asked += 1
         orders: list[Order] = [Send(client) for client in state.roll.call(chosen)]
         if self.patience_s is not None:
+            state.overdue = False
             state.deadline = now + self.patience_s
             orders.append(WakeAt(state.deadline))
         return tuple(orders), state

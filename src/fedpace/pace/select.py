@@ -42,7 +42,10 @@ class ByShare:
 
 @dataclass(frozen=True, slots=True)
 class Scripted:
-    """Replays given 0-based choices, one group per choice the server makes; repeats count twice."""
+    """Replays given 0-based choices, one group per choice the server makes; repeats count twice.
+
+    Who is not there when its turn comes is left out.
+    """
 
     groups: Sequence[Sequence[int]]
 
@@ -57,10 +60,10 @@ class Scripted:
                 f"Scripted.groups must have a group for every choice; got {len(self.groups)} groups "
                 f"and a choice number {asked + 1}"
             )
-        group = list(self.groups[asked])
-        for client in group:
+        for client in self.groups[asked]:
             require(0 <= client < crowd.clients, "Scripted client", client, f"in 0..{crowd.clients - 1}")
-        return group
+            require(client not in busy, "Scripted client", client, "one that is not at work already")
+        return [client for client in self.groups[asked] if client not in crowd.absent]
 
 
 NAMES: dict[str, Selection] = {
