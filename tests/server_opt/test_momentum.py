@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,9 +20,9 @@ from fedpace.server_opt import Momentum
         ({"nu": float("nan")}, "Momentum.nu must be a number; got nan"),
     ],
 )
-def test_bad_parameters_are_named(arguments: dict[str, object], message: str) -> None:
+def test_bad_parameters_are_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
-        Momentum(**arguments)  # type: ignore[arg-type]
+        Momentum(**arguments)
     assert str(error.value) == message
 
 

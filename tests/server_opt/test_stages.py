@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ def test_ends_and_the_rule_of_each_step() -> None:
 
 
 def test_lists_are_taken_too() -> None:
-    assert Stages([[2, Momentum()]]) == Stages(((2, Momentum()),))  # type: ignore[arg-type, list-item]
+    lists: Any = [[2, Momentum()]]
+    assert Stages(lists) == Stages(((2, Momentum()),))
 
 
 def test_a_buffer_that_a_later_stage_reads_is_kept_from_the_start() -> None:
@@ -56,6 +58,6 @@ def test_stages_of_adam_carry_their_moments() -> None:
         ),
     ],
 )
-def test_bad_stages_are_refused(stages: object, message: str) -> None:
+def test_bad_stages_are_refused(stages: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
-        Stages(stages)  # type: ignore[arg-type]
+        Stages(stages)

@@ -103,7 +103,7 @@ def test_bound_of_autonomous_clients_term_by_term() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(ConfigError, match="stages must be of Momentum"):
         Schedule.of(Stages(((1, Adam(0.1)),)))
-    with pytest.raises(ConfigError, match="per_round must be between 1 and 100; got 101"):
+    with pytest.raises(ConfigError, match="clients per round must be between 1 and the 100 clients; got 101"):
         replace(SETTING, per_round=101)
     with pytest.raises(ConfigError, match="smoothness must be > 0; got 0"):
         replace(SETTING, smoothness=0)

@@ -27,6 +27,7 @@ class Work:
     """The clients' shares p_i and what their local solvers make of a gradient."""
 
     p: Reals  # shares, sum 1
+    steps: Reals  # K_i
     norm1: Reals  # ||a_i||_1
     norm2: Reals  # ||a_i||²
     last: Reals  # the last entry of a_i
@@ -41,10 +42,19 @@ class Work:
         vectors = {k: local.a_vector(k) for k in set(steps)}
         return cls(
             shares / shares.sum(),
+            np.array(steps, dtype=np.float64),
             np.array([local.a_norm1(k) for k in steps]),
             np.array([float(vectors[k] @ vectors[k]) for k in steps]),
             np.array([float(vectors[k][-1]) for k in steps]),
         )
+
+    @classmethod
+    def mean(cls, works: Sequence[Self]) -> Self:
+        """Clients whose work is drawn anew in every round, each of `works` with the same chance: expectations."""
+        columns = (
+            [getattr(work, name) for work in works] for name in ("p", "steps", "norm1", "norm2", "last")
+        )
+        return cls(*(np.mean(column, axis=0) for column in columns))
 
     @property
     def clients(self) -> int:
@@ -60,6 +70,12 @@ class Work:
         """The weights of the objectives that plain averaging descends."""
         weights: Reals = self.p * self.norm1 / self.tau_eff
         return weights
+
+    @property
+    def ratio(self) -> Reals:
+        """w_i / p_i = ||a_i||_1 / τ_eff: how many times its share a client counts."""
+        counted: Reals = self.norm1 / self.tau_eff
+        return counted
 
     @property
     def chi2(self) -> float:
@@ -108,9 +124,9 @@ def advice(work: Work, threshold: float = NOTICEABLE) -> str | None:
     """One line if plain averaging is noticeably biased for this work, else None."""
     if work.chi2 < threshold:
         return None
-    worst = int(np.argmax(work.w / np.maximum(work.p, 1e-300)))
+    worst = int(np.argmax(np.where(work.p > 0, work.ratio, 0.0)))
     return (
         f"plain averaging is biased here: chi-squared {work.chi2:.3g}, {work.misplaced:.0%} of the objective "
-        f"goes to the wrong clients (client {worst} counts {work.w[worst] / work.p[worst]:.2g} times its "
+        f"goes to the wrong clients (client {worst} counts {work.ratio[worst]:.2g} times its "
         "share); fednova counts every client by its share"
     )

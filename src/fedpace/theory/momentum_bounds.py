@@ -68,7 +68,8 @@ class Setting:
         require_number(self.smoothness, "smoothness", above=0, below=math.inf, allowed="> 0")
         require_count(self.clients, "clients")
         require_number(self.steps, "steps", low=1, below=math.inf, allowed=">= 1")
-        require(1 <= self.m <= self.clients, "per_round", self.per_round, f"between 1 and {self.clients}")
+        allowed = f"between 1 and the {self.clients} clients"
+        require(1 <= self.m <= self.clients, "clients per round", self.per_round, allowed)
 
     @property
     def m(self) -> int:

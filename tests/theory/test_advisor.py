@@ -1,0 +1,100 @@
+"""Every number says what it is, and is the formula's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fedpace.errors import ConfigError
+from fedpace.local import SGD
+from fedpace.server_opt import Adam, Momentum, Stages
+from fedpace.theory import Work, advisor, momentum_bounds, multistage, nova_bounds
+from fedpace.theory.figure import EXACT, ORDER, SUFFICIENT, UPPER, Figure
+from fedpace.theory.momentum_bounds import Schedule, Setting
+
+WORK = Work.of(SGD(0.1, steps=1), (2, 5, 9), (0.5, 0.3, 0.2))
+SETTING = Setting(smoothness=2.0, clients=3, steps=9, noise=0.5, spread=4.0, gap=3.0)
+STAGES = multistage((2, 1, 0.5), 1000, 0.9, 0.9)
+
+
+def by_name(figures: tuple[Figure, ...], start: str) -> Figure:
+    (found,) = [figure for figure in figures if figure.name.startswith(start)]
+    return found
+
+
+def test_every_figure_has_a_standing_and_a_source() -> None:
+    groups = (
+        advisor.bias(WORK, SETTING),
+        advisor.normalised(WORK, SETTING, 0.02, 100),
+        advisor.server_momentum(STAGES, SETTING, 1e-5),
+        advisor.server_momentum(STAGES, SETTING, 1e-5, delay=4, steps=(2, 5, 9)),
+    )
+    figures = [figure for group in groups for figure in group]
+    assert {figure.standing for figure in figures} == {EXACT, SUFFICIENT, UPPER, ORDER}
+    assert all(figure.source and figure.name for figure in figures)
+
+
+def test_bias() -> None:
+    figures = advisor.bias(WORK, SETTING)
+    assert by_name(figures, "chi-squared") == replace(
+        by_name(figures, "chi-squared"), value=WORK.chi2, standing=EXACT
+    )
+    assert by_name(figures, "largest").value == pytest.approx(9 / 4.3, rel=1e-12)
+    assert by_name(figures, "smallest").value == pytest.approx(2 / 4.3, rel=1e-12)
+    left = by_name(figures, "squared gradient left")
+    assert (left.value, left.standing) == (pytest.approx(2 * WORK.chi2 * 4.0, rel=1e-12), UPPER)
+
+
+def test_a_client_without_a_share_has_no_ratio() -> None:
+    figures = advisor.bias(Work.of(SGD(0.1, steps=1), (1, 3), (1.0, 0.0)), SETTING)
+    assert by_name(figures, "largest").value == by_name(figures, "smallest").value == 1.0
+
+
+@pytest.mark.parametrize("draws", [None, 2])
+def test_normalised_uses_the_problem(draws: int | None) -> None:
+    setting = replace(SETTING, per_round=draws)
+    figures = advisor.normalised(WORK, setting, 0.02, 100)
+    problem = {"smoothness": 2.0, "sigma2": 0.5, "kappa2": 4.0, "gap": 3.0}
+    if draws is None:
+        limit, bound = nova_bounds.limit(WORK, 2.0), nova_bounds.bound(WORK, 0.02, 100, **problem)
+    else:
+        limit = nova_bounds.sampled_limit(WORK, 2, 2.0)
+        bound = nova_bounds.sampled_bound(WORK, 0.02, 100, 2, **problem)
+    assert by_name(figures, "client_lr up to").value == limit
+    assert by_name(figures, "mean squared gradient").value == bound.total
+
+
+@pytest.mark.parametrize("per_round", [None, 2])
+def test_server_momentum_picks_the_theorem(per_round: int | None) -> None:
+    setting, schedule = replace(SETTING, per_round=per_round), Schedule.of(STAGES)
+    limit, bound = advisor.server_momentum(STAGES, setting, 1e-5)
+    if per_round is None:
+        expected = momentum_bounds.limit_full(schedule, setting)
+        total = momentum_bounds.bound_full(schedule, setting, 1e-5).total(setting)
+    else:
+        expected = momentum_bounds.limit_partial(schedule, setting)
+        total = momentum_bounds.bound_partial(schedule, setting, 1e-5).total(setting)
+    assert (limit.value, limit.standing, bound.value, bound.standing) == (expected, SUFFICIENT, total, UPPER)
+    assert ("4.1" if per_round is None else "4.6") in limit.source
+
+
+def test_stage_table() -> None:
+    rows = advisor.stage_rows(STAGES)
+    assert [(row.first, row.last) for row in rows] == [(1, 143), (144, 429), (430, 1000)]
+    assert [row.w2 for row in rows] == [286, 286, 285.5]
+    assert [row.w1 for row in rows] == pytest.approx([16.2] * 3, rel=1e-12)
+    assert rows[0].mean_age == pytest.approx(8.1, rel=1e-12)
+    assert rows[0].stability == pytest.approx(13.571429, abs=5e-7)
+    assert [row.rule for row in rows] == [rule for rule in STAGES.rules if isinstance(rule, Momentum)]
+    with pytest.raises(ConfigError, match="stages must be of Momentum"):
+        advisor.stage_rows(Stages(((1, Adam(0.1)),)))
+
+
+def test_work_drawn_anew_is_its_expectation() -> None:
+    """K_i = n_i e with e = 1 or 3: on average 2 n_i, as if e were always 2 (plain steps are linear)."""
+    local = SGD(0.1, steps=1)
+    drawn = Work.mean([Work.of(local, (2, 5)), Work.of(local, (6, 15))])
+    always = Work.of(local, (4, 10))
+    assert drawn.steps.tolist() == [4, 10]
+    assert (drawn.tau_eff, drawn.chi2) == pytest.approx((always.tau_eff, always.chi2), rel=1e-12)
