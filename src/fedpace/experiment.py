@@ -81,6 +81,7 @@ def simulate(
             models=history.models,
             counters=counters,
             summary={**facts, "real_seconds": spent()},
+            traffic=end.traffic.plain(),
             activities=history.activities,
             fates=history.fates,
         )

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from fedpace.cli import experiment, show
 from fedpace.cli.population import population
+from fedpace.cli.remarks import remarks
 from fedpace.errors import DivergedError, FedpaceError, InterruptedRun, StalledError
 
 if TYPE_CHECKING:
+    from fedpace.compute import Task
     from fedpace.record import Run
 
 
@@ -48,22 +50,26 @@ def command(args: argparse.Namespace) -> int:
             progress=not args.quiet,
         )
     except (DivergedError, StalledError, InterruptedRun) as error:
-        _finish(error.run, args)
+        _finish(error.run, task, args)
         return _ended_early(error)
-    _finish(run, args)
+    _finish(run, task, args)
     return 0
 
 
 def _require_writable(args: argparse.Namespace) -> None:
-    from fedpace.record.files import require_writable
+    """Find out before the run, not after it."""
+    from fedpace.record import files, plot
 
-    for option in ("json", "plot", "timeline"):
-        path = getattr(args, option)
-        if path is not None:
-            require_writable(path, f"--{option}")
+    if args.plot:
+        plot.require_picture(args.plot, "--plot")
+    for option in ("json", "timeline"):
+        if path := getattr(args, option):
+            files.require_writable(path, f"--{option}")
+    if args.save:
+        files.require_folder(args.save, "--save")
 
 
-def _finish(run: Run, args: argparse.Namespace) -> None:
+def _finish(run: Run, task: Task, args: argparse.Namespace) -> None:
     """Write what was asked for, then show the result."""
     from fedpace.record import files, timeline
 
@@ -77,6 +83,8 @@ def _finish(run: Run, args: argparse.Namespace) -> None:
         run.plot(args.plot)
     if not args.quiet:
         show.result(run)
+        for remark in remarks(run, task):
+            print(f"note: {remark}")
 
 
 def _ended_early(error: FedpaceError | InterruptedRun) -> int:

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from fedpace.record.units import format_bytes, format_seconds
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -55,6 +53,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str, capt
 
 
 def _rows(run: Run) -> list[tuple[str, str]]:
+    from fedpace.record.units import format_bytes, format_seconds
+
     rows = [(name, f"{value:.4f}") for name, value in _learned_first(run.metrics.items())]
     rows += [
         ("server steps", _steps(run)),
@@ -65,11 +65,26 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     rows += [
         (label, f"{run.counters[name]:,}") for name, label in _COUNTERS.items() if run.counters.get(name)
     ]
+    rows += _compression(run)
     rows += [("local solves", _solves(run))] if "sessions" in run.counters else []
     rows += [("compute", str(run.summary["compute"]))] if "compute" in run.summary else []
     rows += (
         [("real time", format_seconds(run.summary["real_seconds"]))] if "real_seconds" in run.summary else []
     )
+    return rows
+
+
+def _compression(run: Run) -> list[tuple[str, str]]:
+    """What lazy rules and lossy codecs did, where there are any."""
+    rows = []
+    for side in ("up", "down"):
+        lane = run.traffic.get(side, {})
+        if getattr(getattr(run.algorithm, side), "tau", 0):
+            rows.append((f"lazy rule fired {side}", f"{lane['firing_rate']:.1%}"))
+        if lane.get("relative_error"):
+            rows.append((f"lost by compression {side}", f"{lane['relative_error']:.1%}"))
+        if lane.get("phantom"):
+            rows.append((f"values used that were never sent {side}", f"{lane['phantom']:,}"))
     return rows
 
 

@@ -35,6 +35,7 @@ class Run:
     summary: Mapping[str, Any] = field(
         default_factory=dict
     )  # facts about this execution, real seconds among them
+    traffic: Mapping[str, Any] = field(default_factory=dict)  # "up", "down" and, one by one, "clients"
     activities: Sequence[Activity] = ()
     fates: Sequence[Fate] = ()
 
@@ -101,6 +102,7 @@ class Run:
             "seed": self.seed,
             "rounds": self.rounds,
             "final": self.final,
+            "traffic": self.traffic,
         }
         lines = [f' "{key}": {files.to_json(value)}' for key, value in head.items()]
         steps = ",\n".join(f"  {files.to_json(asdict(record))}" for record in self.history)
@@ -110,8 +112,7 @@ class Run:
         """Write `run.json`, `model.safetensors` (tensors by name) and, where kept, `models.safetensors`."""
         from safetensors.numpy import save
 
-        target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
+        target = files.require_folder(folder, "folder to save to")
         files.write(target / "run.json", self.to_json().encode())
         files.write(target / "model.safetensors", save(dict(self.layout.split(self.model))))
         if self.models is not None:

@@ -160,7 +160,7 @@ class Simulation:
         session = client.state.upload
         assert session is not None
         tally.bytes_up += update.size_bytes
-        self.state.traffic.uploaded(number, update.frames, self.kit.size)
+        self.state.traffic.uploaded(number, update.frames, update.steps, self.kit.size)
         receipt = self.server.receive(update, self.now)
         another = client.acknowledged(receipt)
         version = self.server.state.version + (0 if receipt.steps else 1)

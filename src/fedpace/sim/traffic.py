@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,8 @@ class Account:
     bytes_up: int = 0
     bytes_down: int = 0
     uploads: int = 0
-    fired: int = 0
+    steps: int = 0  # local steps behind its uploads
+    fired: int = 0  # how often a lazy rule did
 
 
 @dataclass(slots=True)
@@ -71,9 +73,10 @@ class Traffic:
     down: Lane = field(default_factory=Lane)
     clients: dict[int, Account] = field(default_factory=dict)  # those that took part
 
-    def uploaded(self, client: int, frames: Mapping[str, bytes], size: int) -> None:
+    def uploaded(self, client: int, frames: Mapping[str, bytes], steps: int, size: int) -> None:
         account = self.clients.setdefault(client, Account())
         account.uploads += 1
+        account.steps += steps
         account.bytes_up += sum(map(len, frames.values()))
         account.fired -= self.up.fired
         _count(self.up, frames, "update", size)
@@ -87,9 +90,10 @@ class Traffic:
         """Sent to so many at once; not told apart by client."""
         _count(self.down, frames, "model", size, clients)
 
-    def totals(self) -> dict[str, dict[str, float]]:
-        """Both directions as plain numbers."""
-        return {name: _plain(lane) for name, lane in (("up", self.up), ("down", self.down))}
+    def plain(self) -> dict[str, Any]:
+        """Both directions, and the clients that took part, as plain numbers."""
+        accounts = {client: asdict(account) for client, account in sorted(self.clients.items())}
+        return {"up": _plain(self.up), "down": _plain(self.down), "clients": accounts}
 
 
 def _count(lane: Lane, frames: Mapping[str, bytes], main: str, size: int, times: int = 1) -> None:

@@ -1,0 +1,48 @@
+"""One line each, after a run, about what its user might not have noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fedpace.compute import Task
+    from fedpace.record import Run
+
+QUIET_ROUNDS = 20  # a lazy rule that has not fired for so long is worth a word
+MOST_CLIENTS = 10_000  # beyond that the advice would cost more than a line is worth
+
+
+def remarks(run: Run, task: Task) -> Iterator[str]:
+    """Those that apply."""
+    yield from _bias(run, task)
+    yield from _silent_rules(run)
+
+
+def _bias(run: Run, task: Task) -> Iterator[str]:
+    """Plain averaging of unequal work descends another objective than the one asked for."""
+    from fedpace.aggregate import Mean, Weighted
+    from fedpace.theory import Work, advice
+
+    accounts = {int(c): a for c, a in run.traffic.get("clients", {}).items() if a["uploads"] and a["steps"]}
+    if not isinstance(run.algorithm.aggregate, Mean | Weighted) or not 1 < len(accounts) <= MOST_CLIENTS:
+        return
+    weighted = isinstance(run.algorithm.aggregate, Weighted)
+    steps, shares = [1] * (max(accounts) + 1), [0.0] * (max(accounts) + 1)
+    for client, account in accounts.items():
+        steps[client] = max(1, round(account["steps"] / account["uploads"]))
+        shares[client] = task.samples(client) if weighted else 1.0
+    line = advice(Work.of(run.algorithm.local, steps, shares))
+    if line:
+        yield line
+
+
+def _silent_rules(run: Run) -> Iterator[str]:
+    """A lazy rule that never fires saves nothing."""
+    if len(run.history) < QUIET_ROUNDS:
+        return
+    for side, link in (("up", run.algorithm.up), ("down", run.algorithm.down)):
+        tau = getattr(link, "tau", 0.0)
+        if tau and not run.traffic.get(side, {}).get("fired"):
+            rounds = len(run.history)
+            yield f"the lazy rule on the {side}link has not fired once in {rounds} rounds (tau={tau:g}); raise tau"
