@@ -133,7 +133,9 @@ def _run(simulation: Simulation, rounds: int, history: History, keeper: Keeper |
     if keeper is None:
         simulation.run(rounds)
         return
-    while (version := simulation.server.state.version) < rounds:
-        simulation.run(rounds, pause=keeper.next_look(version))
-        keeper.save_if_due(simulation, history)
+    server = simulation.server
+    while server.state.version < rounds:
+        simulation.run(rounds, pause=keeper.next_look(server.state.version))
+        if server.state.version < rounds:
+            keeper.save_if_due(simulation, history)
     keeper.save_the_end(simulation, history)

@@ -30,6 +30,18 @@ def require_writable(path: str | Path, what: str) -> Path:
     return target
 
 
+def require_folder(path: str | Path, what: str) -> Path:
+    """The path, once it is a folder that can be written to; made where it is missing."""
+    target = Path(path)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=target).close()
+    except OSError as error:
+        why = f"a folder that can be written to ({error.strerror})"
+        raise ConfigError(f"{what} must be {why}; got {str(path)!r}") from None
+    return target
+
+
 def write(path: str | Path, data: bytes) -> None:
     """Put `data` under this name whole, or leave what was there: temporary file, fsync, rename, fsync."""
     target = Path(path)

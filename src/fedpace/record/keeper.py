@@ -29,6 +29,7 @@ class Checkpoints:
     folder: str | Path
     every: int | str = "30s"
     previous: bool = False
+    at_end: bool = True  # also after the last step: the same call then returns the result at once
 
     def __post_init__(self) -> None:
         if self.steps is not None:
@@ -113,8 +114,7 @@ class Keeper:
         self._kept = simulation.server.state.version
 
     def save_the_end(self, simulation: Simulation, history: History) -> None:
-        """The last checkpoint of a run: who runs it again gets its result at once."""
-        if self._kept != simulation.server.state.version:
+        if self.plan.at_end and self._kept != simulation.server.state.version:
             self.save(simulation, history)
 
     def resume(self, simulation: Simulation, history: History) -> bool:
@@ -136,11 +136,6 @@ class Keeper:
             checkpoint.step_back(self.folder)
         return True
 
-    def clear(self) -> None:
-        """Forget the checkpoints of a run that is over."""
-        checkpoint.remove(self.folder)
-        self._journal.remove()
-
     def _read(self, path: Path) -> tuple[checkpoint.Head, Tree]:
         head, tree = checkpoint.read(path)
         kept: dict[str, str] = head["experiment"]
@@ -158,3 +153,9 @@ class Keeper:
             return "; there is no other one"
         which = "current" if self.plan.previous else "previous"
         return f"; the {which} one, of step {head['version']}, is good"
+
+
+def clear(folder: Path) -> None:
+    """Forget the checkpoints of a run that is over."""
+    checkpoint.remove(folder)
+    Journal(folder).remove()

@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedpace.errors import require
 from fedpace.record import files
 from fedpace.record.units import byte_unit
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fedpace.record.run import Run
+
+ENDINGS = (".png", ".svg", ".pdf")
 
 # Okabe and Ito's colours: told apart by colour-blind readers and in print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -56,10 +59,18 @@ def curves(runs: Mapping[str, Run], title: str = "") -> Figure:
     return figure
 
 
+def require_picture(path: str | Path, what: str) -> Path:
+    """The path, once it is sure that a picture can be put there; ConfigError otherwise."""
+    ending = Path(path).suffix
+    require(ending in ENDINGS, what, str(path), f"a file that ends in {', '.join(ENDINGS)}")
+    return files.require_writable(path, what)
+
+
 def save(figure: Figure, path: str | Path) -> None:
-    """Write the picture whole, in the format its name ends in (PNG if it has none)."""
+    """Write the picture whole, in the format its name ends in."""
+    require_picture(path, "picture")
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=Path(path).suffix.lstrip(".") or "png", dpi=150)
+    figure.savefig(buffer, format=Path(path).suffix[1:], dpi=150)
     files.write(path, buffer.getvalue())
 
 

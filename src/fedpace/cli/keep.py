@@ -1,0 +1,212 @@
+"""Runs that are kept: one experiment as words, executed under the eyes of the run store."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedpace.cli import experiment
+from fedpace.cli.population import population
+from fedpace.errors import (
+    DivergedError,
+    FedpaceError,
+    InterruptedRun,
+    StalledError,
+    StorageError,
+)
+
+if TYPE_CHECKING:
+    from fedpace.algorithm import Algorithm
+    from fedpace.compute.protocol import Task
+    from fedpace.record import Run
+    from fedpace.record.store import Entry, Store
+    from fedpace.sim import Population
+
+EVERY = "60s"
+EARLY: dict[type[BaseException], str] = {
+    DivergedError: "diverged",
+    StalledError: "stalled",
+    InterruptedRun: "interrupted",
+    StorageError: "failed",
+}
+OVER = ("done", "diverged", "stalled")  # nothing is left to resume
+_WORDS = (
+    "task",
+    "clients",
+    "partition",
+    "model",
+    "population",
+    "rounds",
+    "compute",
+    "workers",
+    "evaluate_every",
+)
+
+
+def add_store_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("keeping")
+    group.add_argument("--no-store", action="store_true", help="do not keep this in the run store")
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("keeping")
+    group.add_argument("--name", metavar="NAME", help="the run's name in the store (default: a new one)")
+    group.add_argument(
+        "--checkpoint-every",
+        default=EVERY,
+        metavar="N",
+        help="server steps (100) or real seconds (30s) between checkpoints (default: %(default)s)",
+    )
+    group.add_argument("--no-store", action="store_true", help="do not keep this run")
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """All that `fedpace run` is told about one run, built and ready."""
+
+    algorithm: Algorithm
+    task: Task
+    population: Population | None
+    seed: int
+    how: dict[str, Any]  # rounds, workers, compute, evaluate_every
+    words: tuple[str, ...]  # what `fedpace run` must be told to do it again
+
+    def about(self) -> dict[str, str]:
+        """What decides the outcome."""
+        from fedpace.record.identity import identity
+        from fedpace.sim.evaluation import every
+
+        options = {"rounds": self.how["rounds"], "evaluate_every": every(self.how["evaluate_every"])}
+        return identity(self.algorithm, self.task, self.population, self.seed, **options, keep_models=False)
+
+
+def one_experiment(args: argparse.Namespace) -> Experiment:
+    """What the arguments of `fedpace run` ask for."""
+    [algorithm] = experiment.make_algorithms([args.algorithm], args).values()
+    return Experiment(
+        algorithm,
+        experiment.load_task(args, args.seed),
+        population(args.population),
+        args.seed,
+        experiment.execution(args),
+        words(args.algorithm, args, args.seed, args.set),
+    )
+
+
+def words(
+    algorithm: str, args: argparse.Namespace, seed: int, settings: Iterable[tuple[str, Any]]
+) -> tuple[str, ...]:
+    """Arguments of `fedpace run` for one algorithm and one seed."""
+    values = {name: getattr(args, name) for name in _WORDS}
+    if values["population"] is not None and Path(values["population"]).is_file():
+        values["population"] = str(Path(values["population"]).resolve())
+    options = [
+        (f"--{name.replace('_', '-')}", str(value)) for name, value in values.items() if value is not None
+    ]
+    chosen = [("--set", f"{name}={value!r}") for name, value in settings]
+    return (algorithm, *(word for pair in [*options, ("--seed", str(seed)), *chosen] for word in pair))
+
+
+def open_store(args: argparse.Namespace, *, needed: bool = False) -> Store | None:
+    """The run store; None where it is not wanted, or cannot be had and is not needed."""
+    if getattr(args, "no_store", False):
+        return None
+    from fedpace.record.store import Store
+
+    try:
+        return Store()
+    except StorageError as error:
+        if needed:
+            raise
+        print(f"fedpace: note: {error}; the run is not kept", file=sys.stderr)
+        return None
+
+
+def execute(
+    what: Experiment,
+    store: Store | None,
+    *,
+    name: str | None = None,
+    every: int | str = EVERY,
+    traces: bool = True,
+    progress: bool = False,
+) -> Run:
+    """Run it; in the store, if there is one, from the first moment on."""
+    if store is None:
+        return _simulate(what, traces=traces, progress=progress)
+    return carry_on(what, store, _begin(what, store, name), every=every, traces=True, progress=progress)
+
+
+def carry_on(
+    what: Experiment,
+    store: Store,
+    entry: Entry,
+    *,
+    every: int | str = EVERY,
+    previous: bool = False,
+    traces: bool = True,
+    progress: bool = False,
+) -> Run:
+    """Run it to its end from wherever it is."""
+    from fedpace.record import Checkpoints
+    from fedpace.record.writer import Writer
+
+    folder = store.folder(entry.name)
+    plan = Checkpoints(folder, every, previous=previous, at_end=False)
+    writer = Writer(store, entry.id, time.monotonic)
+    try:
+        run = _simulate(what, traces=traces, progress=progress, checkpoint=plan, recorders=[writer])
+    except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
+        full = isinstance(error, StorageError)  # then less is kept, and the first error is the one to tell
+        with contextlib.suppress(StorageError, OSError) if full else contextlib.nullcontext():
+            _end(store, entry, error.run, writer, EARLY[type(error)], str(error))
+        raise
+    _end(store, entry, run, writer, "done", "")
+    return run
+
+
+def _simulate(what: Experiment, **options: Any) -> Run:
+    from fedpace import simulate
+
+    return simulate(what.algorithm, what.task, what.population, seed=what.seed, **what.how, **options)
+
+
+def _begin(what: Experiment, store: Store, name: str | None) -> Entry:
+    from fedpace.citations import papers
+    from fedpace.record.identity import fingerprint
+    from fedpace.record.machine import described
+
+    about = what.about()
+    return store.begin(
+        name=name,
+        algorithm=what.algorithm.name or "custom",
+        task=what.task.name,
+        seed=what.seed,
+        rounds=what.how["rounds"],
+        fingerprint=fingerprint(about),
+        experiment=about,
+        arguments=what.words,
+        about={**described(), "papers": [paper.key for paper in papers(what.algorithm)]},
+    )
+
+
+def _end(store: Store, entry: Entry, run: Run, writer: Any, status: str, note: str) -> None:
+    """Everything known is written before the checkpoints, which are no longer needed then, go."""
+    from fedpace.record import artifacts, keeper
+
+    writer.flush()
+    folder = store.folder(entry.name)
+    artifacts.write(folder, run)
+    store.set(entry.id, status, counters=run.counters, summary=run.summary, note=note)
+    if status in OVER:
+        keeper.clear(folder)
+
+
+def exit_code(error: FedpaceError | InterruptedRun) -> int:
+    return 3 if isinstance(error, DivergedError) else 130 if isinstance(error, InterruptedRun) else 2

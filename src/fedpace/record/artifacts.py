@@ -1,0 +1,122 @@
+"""The big parts of a run as safetensors files in its folder: the model, and who did what when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedpace.record import files
+from fedpace.record.run import Run
+from fedpace.record.store import Entry, Store
+from fedpace.record.timeline import KINDS
+from fedpace.sim.recorder import Activity, Fate
+from fedpace.vector import Layout, Vector
+
+MODEL = "model.safetensors"
+TIMELINE = "timeline.safetensors"
+FATES = ("consumed", "overwritten", "dropped", "refused")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Described:
+    """An algorithm of the store: its name and its `repr`."""
+
+    name: str
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def write(folder: Path, run: Run) -> None:
+    """Put model and timeline of a run into its folder."""
+    from safetensors.numpy import save
+
+    folder.mkdir(parents=True, exist_ok=True)
+    order = json.dumps(run.layout.names)  # a safetensors file has an order of its own
+    files.write(folder / MODEL, save(dict(run.layout.split(run.model)), {"order": order}))
+    if run.activities:
+        files.write(folder / TIMELINE, save({**_activities(run.activities), **_fates(run.fates)}))
+
+
+def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:
+    """A run as the store knows it; `algorithm` is its value, where the caller can make it."""
+    folder = store.folder(entry.name)
+    value: Any = algorithm or Described(entry.algorithm, entry.experiment["algorithm"])
+    layout, model = _read_model(folder / MODEL)
+    activities, fates = _read_timeline(folder / TIMELINE)
+    return Run(
+        algorithm=value,
+        task=entry.task,
+        seed=entry.seed,
+        rounds=entry.rounds,
+        history=store.history(entry.id),
+        model=model,
+        layout=layout,
+        counters=entry.counters,
+        summary=entry.summary,
+        activities=activities,
+        fates=fates,
+    )
+
+
+def _activities(rows: Sequence[Activity]) -> dict[str, Any]:
+    return {
+        "activity.client": np.array([a.client for a in rows], np.int64),
+        "activity.start": np.array([a.start for a in rows], np.float64),
+        "activity.end": np.array([a.end for a in rows], np.float64),
+        "activity.kind": np.array([KINDS.index(a.kind) for a in rows], np.uint8),
+        "activity.version": np.array([a.version for a in rows], np.int64),
+        "activity.session": np.array([a.session for a in rows], np.int64),
+    }
+
+
+def _fates(rows: Sequence[Fate]) -> dict[str, Any]:
+    return {
+        "fate.client": np.array([f.client for f in rows], np.int64),
+        "fate.session": np.array([f.session for f in rows], np.int64),
+        "fate.fate": np.array([FATES.index(f.fate) for f in rows], np.uint8),
+        "fate.version": np.array([-1 if f.version is None else f.version for f in rows], np.int64),
+    }
+
+
+def _read_model(path: Path) -> tuple[Layout, Vector]:
+    """Empty for a run that has not come to its end."""
+    if not path.exists():
+        return Layout((), ()), np.empty(0, np.float32)
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in json.loads(file.metadata()["order"])}
+    layout = Layout.of({name: tensor.shape for name, tensor in tensors.items()})
+    return layout, np.concatenate([tensor.reshape(-1) for tensor in tensors.values()])
+
+
+def _read_timeline(path: Path) -> tuple[list[Activity], list[Fate]]:
+    if not path.exists():
+        return [], []
+    from safetensors.numpy import load_file
+
+    columns = {name: column.tolist() for name, column in load_file(path).items()}
+    activities = zip(
+        columns["activity.client"],
+        columns["activity.start"],
+        columns["activity.end"],
+        (KINDS[kind] for kind in columns["activity.kind"]),
+        columns["activity.version"],
+        columns["activity.session"],
+        strict=True,
+    )
+    fates = zip(
+        columns["fate.client"],
+        columns["fate.session"],
+        (FATES[fate] for fate in columns["fate.fate"]),
+        (None if version < 0 else version for version in columns["fate.version"]),
+        strict=True,
+    )
+    return [Activity(*row) for row in activities], [Fate(*row) for row in fates]

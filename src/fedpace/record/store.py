@@ -1,0 +1,307 @@
+"""The run store: every run with its configuration and its history, in one database; big things in a folder beside it.
+
+SQLite in WAL mode unless a URL says otherwise: readers never wait, writers wait for each other, and a process
+that is killed leaves a database that opens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from fedpace.errors import ConfigError, StorageError, require, unknown
+from fedpace.record.locks import is_locked
+from fedpace.record.tables import ABOUT, METADATA, RUNS, SCHEMA, STEPS
+from fedpace.sim.recorder import StepRecord
+
+DATABASE = "runs.sqlite"
+BUSY_SECONDS = 60.0  # how long a writer waits for another
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run as the store knows it."""
+
+    id: int
+    name: str
+    status: str  # running | done | diverged | stalled | interrupted | failed
+    began: datetime
+    ended: datetime | None
+    algorithm: str
+    task: str
+    seed: int
+    rounds: int
+    fingerprint: str
+    experiment: Mapping[str, str]  # what decides the outcome
+    arguments: Sequence[str]  # of `fedpace run`; empty for a run of a Python program
+    about: Mapping[str, Any]  # versions, machine, papers
+    counters: Mapping[str, int]
+    summary: Mapping[str, Any]
+    note: str
+
+
+def home() -> Path:
+    """`FEDPACE_HOME`, or a folder in the user's data directory."""
+    if chosen := os.environ.get("FEDPACE_HOME"):
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return platformdirs.user_data_path("fedpace")
+
+
+class Store:
+    """Runs in a database (`url`; SQLite in `folder` by default) and their files in `folder`."""
+
+    def __init__(self, folder: str | Path | None = None, url: str | None = None) -> None:
+        self.home = Path(folder) if folder is not None else home()
+        self.url = url or os.environ.get("FEDPACE_STORE") or f"sqlite:///{self.home / DATABASE}"
+        with _plain_errors(f"the run store {self.url}"):
+            self.home.mkdir(parents=True, exist_ok=True)
+            self._engine = _engine(self.url)
+            self._prepare()
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def folder(self, name: str) -> Path:
+        """Where the files of a run are."""
+        return self.home / "runs" / name
+
+    # ------------------------------------------------------------ a run from beginning to end
+
+    def begin(
+        self,
+        *,
+        name: str | None,
+        algorithm: str,
+        task: str,
+        seed: int,
+        rounds: int,
+        fingerprint: str,
+        experiment: Mapping[str, str],
+        arguments: Sequence[str] = (),
+        about: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """A new run, under its name or a free one made of algorithm, task and number."""
+        row = {
+            "status": "running",
+            "algorithm": algorithm,
+            "task": task,
+            "seed": seed,
+            "rounds": rounds,
+            "fingerprint": fingerprint,
+            "experiment": json.dumps(dict(experiment)),
+            "arguments": json.dumps(list(arguments)),
+            "about": json.dumps(dict(about or {})),
+        }
+        if name is not None:
+            require(bool(_NAME.fullmatch(name)), "name", name, "letters, digits, '.', '_' and '-'")
+        for candidate in [name] if name is not None else self._free_names(f"{algorithm}-{task}"):
+            try:
+                with self._writing() as connection:
+                    connection.execute(sql.insert(RUNS).values(name=candidate, **row))
+                shutil.rmtree(self.folder(str(candidate)), ignore_errors=True)  # of a database that is gone
+                return self[str(candidate)]
+            except IntegrityError:
+                continue
+        raise ConfigError(
+            f"name must be one that no run has yet; got {name!r}: resume it, or delete it first"
+        )
+
+    def add(self, run: int, records: Sequence[StepRecord]) -> None:
+        """More of a run's history."""
+        if records:
+            with self._writing() as connection:
+                connection.execute(sql.insert(STEPS), [_row(run, record) for record in records])
+
+    def roll_back(self, run: int, records: Sequence[StepRecord]) -> None:
+        """Make a run's history these records: what came after them goes, what is missing is added."""
+        mine = STEPS.c.run == run
+        with self._writing() as connection:
+            connection.execute(sql.delete(STEPS).where(mine, STEPS.c.version > len(records)))
+            there = connection.execute(
+                sql.select(sql.func.count()).select_from(STEPS).where(mine)
+            ).scalar_one()
+            missing = [_row(run, record) for record in records[there:]]
+            if missing:
+                connection.execute(sql.insert(STEPS), missing)
+
+    def set(self, run: int, status: str, **values: Any) -> None:
+        """How a run is, and what is known by now: counters, summary, note."""
+        plain = {
+            key: value if isinstance(value, str) else json.dumps(dict(value)) for key, value in values.items()
+        }
+        ended = None if status == "running" else sql.func.now()
+        with self._writing() as connection:
+            connection.execute(
+                sql.update(RUNS).where(RUNS.c.id == run).values(status=status, ended=ended, **plain)
+            )
+
+    def delete(self, name: str) -> None:
+        """Forget a run and its files."""
+        entry = self[name]
+        require(not self.is_alive(entry), "a run to delete", name, "one that nobody is working on")
+        with self._writing() as connection:
+            connection.execute(sql.delete(STEPS).where(STEPS.c.run == entry.id))
+            connection.execute(sql.delete(RUNS).where(RUNS.c.id == entry.id))
+        shutil.rmtree(self.folder(name), ignore_errors=True)
+
+    # ------------------------------------------------------------ what is there
+
+    def __getitem__(self, name: str) -> Entry:
+        with self._reading() as connection:
+            row = connection.execute(sql.select(RUNS).where(RUNS.c.name == name)).one_or_none()
+            if row is None:
+                names = connection.execute(sql.select(RUNS.c.name)).scalars().all()
+                raise unknown("run", name, names) if names else ConfigError(f"no run is kept; got {name!r}")
+        return _entry(row)
+
+    def entries(self) -> list[Entry]:
+        """All runs, the oldest first."""
+        with self._reading() as connection:
+            return [_entry(row) for row in connection.execute(sql.select(RUNS).order_by(RUNS.c.id))]
+
+    def finished(self, fingerprint: str) -> Entry | None:
+        """A run of this experiment that came to its end."""
+        ends = ("done", "diverged", "stalled")
+        query = sql.select(RUNS).where(RUNS.c.fingerprint == fingerprint, RUNS.c.status.in_(ends))
+        with self._reading() as connection:
+            row = connection.execute(query.order_by(RUNS.c.id.desc()).limit(1)).one_or_none()
+        return None if row is None else _entry(row)
+
+    def history(self, run: int) -> list[StepRecord]:
+        query = sql.select(STEPS).where(STEPS.c.run == run).order_by(STEPS.c.version)
+        with self._reading() as connection:
+            return [_record(row) for row in connection.execute(query)]
+
+    def last_steps(self) -> dict[int, StepRecord]:
+        """The newest record of each run, by the run's number."""
+        newest = sql.select(STEPS.c.run, sql.func.max(STEPS.c.version).label("version")).group_by(STEPS.c.run)
+        last = newest.subquery()
+        both = (STEPS.c.run == last.c.run) & (STEPS.c.version == last.c.version)
+        with self._reading() as connection:
+            rows = connection.execute(sql.select(STEPS).join(last, both))
+            return {row.run: _record(row) for row in rows}
+
+    def is_alive(self, entry: Entry) -> bool:
+        """Whether a process on this machine is working on the run."""
+        return entry.status == "running" and is_locked(self.folder(entry.name))
+
+    # ------------------------------------------------------------ small print
+
+    def _prepare(self) -> None:
+        with self._writing() as connection:
+            METADATA.create_all(connection)
+            schema = connection.execute(sql.select(ABOUT.c.schema)).scalar()
+            if schema is None:
+                connection.execute(sql.insert(ABOUT).values(schema=SCHEMA))
+            elif schema > SCHEMA:
+                raise ConfigError(
+                    f"{self.url} was written by a newer fedpace (schema {schema}); this one reads up to {SCHEMA}"
+                )
+
+    def _free_names(self, stem: str) -> Iterator[str]:
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", stem)
+        with self._reading() as connection:
+            taken = connection.execute(sql.select(RUNS.c.name).where(RUNS.c.name.startswith(f"{stem}-")))
+            numbers = [int(tail) for name in taken.scalars() if (tail := name[len(stem) + 1 :]).isdigit()]
+        first = max(numbers, default=0) + 1
+        return (f"{stem}-{number}" for number in range(first, first + 10_000))
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with _plain_errors(f"the run store {self.url}"), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with _plain_errors(f"the run store {self.url}"), self._engine.connect() as connection:
+            yield connection.execution_options(reads=True)
+
+
+def _engine(url: str) -> Engine:
+    try:
+        engine = sql.create_engine(url, **_options(url))
+    except (SQLAlchemyError, ImportError) as error:
+        raise ConfigError(
+            f"the run store must be a database URL with an installed driver ({error})"
+        ) from None
+    if engine.dialect.name == "sqlite":
+        sql.event.listen(engine, "connect", _set_up_sqlite)
+        sql.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _options(url: str) -> dict[str, Any]:
+    return (
+        {"connect_args": {"timeout": BUSY_SECONDS}} if url.startswith("sqlite") else {"pool_pre_ping": True}
+    )
+
+
+def _set_up_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # transactions are begun below
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute(
+        "PRAGMA synchronous=NORMAL"
+    )  # whole after a power cut; checkpoints repair the last second
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Writers queue at the beginning: none fails half way because another was faster."""
+    reads = connection.get_execution_options().get("reads", False)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+@contextmanager
+def _plain_errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except (SQLAlchemyError, OSError) as error:
+        reason = getattr(error, "orig", None) or getattr(error, "strerror", None) or error
+        raise StorageError(f"{what} could not be used ({reason})") from None
+
+
+def _row(run: int, record: StepRecord) -> dict[str, Any]:
+    return {
+        "run": run,
+        "version": record.version,
+        "virtual_seconds": record.virtual_seconds,
+        "clients": json.dumps(record.clients),
+        "staleness": json.dumps(record.staleness),
+        "bytes_up": record.bytes_up,
+        "bytes_down": record.bytes_down,
+        "metrics": json.dumps({name: float(value) for name, value in record.metrics.items()}),
+    }
+
+
+def _record(row: Any) -> StepRecord:
+    return StepRecord(
+        row.version,
+        row.virtual_seconds,
+        tuple(json.loads(row.clients)),
+        tuple(json.loads(row.staleness)),
+        row.bytes_up,
+        row.bytes_down,
+        json.loads(row.metrics),
+    )
+
+
+def _entry(row: Any) -> Entry:
+    texts = {"experiment", "arguments", "about", "counters", "summary"}
+    return Entry(**{k: json.loads(v) if k in texts else v for k, v in row._mapping.items()})

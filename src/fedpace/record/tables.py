@@ -1,0 +1,60 @@
+"""The tables of the run store. JSON is kept as text, so that every database keeps it the same way."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+)
+from sqlalchemy import Text as Long
+from sqlalchemy.sql import func
+
+METADATA = MetaData()
+SCHEMA = 1  # the version of these tables
+
+ABOUT = Table("fedpace", METADATA, Column("schema", Integer, nullable=False))
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(100), nullable=False, unique=True),
+    Column(
+        "status", String(20), nullable=False
+    ),  # running | done | diverged | stalled | interrupted | failed
+    Column("began", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("ended", DateTime(timezone=True)),
+    Column("algorithm", String(100), nullable=False),
+    Column("task", String(100), nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("rounds", Integer, nullable=False),
+    Column("fingerprint", String(32), nullable=False),
+    Column("experiment", Long, nullable=False),  # what decides the outcome, by name
+    Column("arguments", Long, nullable=False),  # of `fedpace run`, which makes it again
+    Column("about", Long, nullable=False),  # versions, machine, papers
+    Column("counters", Long, nullable=False, server_default="{}"),
+    Column("summary", Long, nullable=False, server_default="{}"),
+    Column("note", Long, nullable=False, server_default=""),  # why it ended early
+    Index("runs_by_fingerprint", "fingerprint"),
+)
+
+STEPS = Table(
+    "steps",
+    METADATA,
+    Column("run", Integer, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("virtual_seconds", Float(53), nullable=False),
+    Column("clients", Long, nullable=False),
+    Column("staleness", Long, nullable=False),
+    Column("bytes_up", BigInteger, nullable=False),
+    Column("bytes_down", BigInteger, nullable=False),
+    Column("metrics", Long, nullable=False),
+)
