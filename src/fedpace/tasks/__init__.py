@@ -18,11 +18,29 @@ from fedpace.tasks.quadratics import Quadratics, quadratics
 
 if TYPE_CHECKING:
     from fedpace.tasks.named import LoadedTask, load
+    from fedpace.tasks.own import OwnTask, from_torch
     from fedpace.tasks.torch_task import TorchTask
 
-__all__ = ["MODELS", "PARTITIONS", "TASKS", "LoadedTask", "Quadratics", "TorchTask", "load", "quadratics"]
+__all__ = [
+    "MODELS",
+    "PARTITIONS",
+    "TASKS",
+    "LoadedTask",
+    "OwnTask",
+    "Quadratics",
+    "TorchTask",
+    "from_torch",
+    "load",
+    "quadratics",
+]
 
-_LAZY = {"LoadedTask": "named", "load": "named", "TorchTask": "torch_task"}
+_LAZY = {
+    "LoadedTask": "named",
+    "load": "named",
+    "OwnTask": "own",
+    "from_torch": "own",
+    "TorchTask": "torch_task",
+}
 
 
 def __getattr__(name: str) -> Any:

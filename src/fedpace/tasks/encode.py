@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedpace.tasks.datasets.data import Array
 from fedpace.tasks.examples import Batch
+from fedpace.tasks.fingerprint import sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +61,6 @@ class Encoded:
 
     def take(self, positions: npt.NDArray[np.int64]) -> Batch:
         return self.encoding(self.x[positions]), torch.from_numpy(self.y[positions].astype(np.int64))
+
+    def fingerprint(self) -> str:
+        return sha256(self.x, self.y)

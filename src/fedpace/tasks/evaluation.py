@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -28,6 +30,23 @@ def measured(module: nn.Module, objective: Objective, examples: Examples) -> dic
         for name, value in objective.measure(module, batch).items():
             totals[name] += value * size
     return {name: total / len(examples) for name, total in totals.items()}
+
+
+@torch.no_grad()
+def by_stratum(
+    module: nn.Module, test: Examples, strata: npt.NDArray[Any], held: Sequence[npt.NDArray[Any]]
+) -> Vector:
+    """Per client, the accuracy in each stratum of the test data, weighted by the strata it holds."""
+    right = [
+        (module(inputs).argmax(1) == targets).double().reshape(len(targets), -1).mean(1)
+        for inputs, targets in in_order(test, BATCH)
+    ]
+    count = 1 + max(int(strata.max()), *(int(part.max()) for part in held))
+    tested = np.bincount(strata, minlength=count)
+    rates = np.bincount(strata, torch.cat(right).numpy(), minlength=count) / np.maximum(tested, 1)
+    mixtures = np.stack([np.bincount(part, minlength=count) for part in held]) * (tested > 0)
+    accuracy: Vector = mixtures @ rates / mixtures.sum(axis=1)
+    return accuracy
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from fedpace.tasks.fingerprint import sha256
+
 Batch = tuple[Any, Any]  # inputs and targets, as the network and the loss take them
 
 
@@ -21,6 +23,10 @@ class Examples(Protocol):
 
     def take(self, positions: npt.NDArray[np.int64]) -> Batch:
         """These samples as one batch."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Text that differs for different samples."""
         ...
 
 
@@ -37,6 +43,9 @@ class Tensors:
     def take(self, positions: npt.NDArray[np.int64]) -> Batch:
         index = torch.from_numpy(positions)
         return self.inputs[index], self.targets[index]
+
+    def fingerprint(self) -> str:
+        return sha256(self.inputs.numpy(), self.targets.numpy())
 
 
 def in_order(examples: Examples, batch_size: int) -> Iterator[Batch]:

@@ -17,11 +17,12 @@ from fedpace.tasks.datasets.digits import digits
 from fedpace.tasks.datasets.find import find
 from fedpace.tasks.datasets.synthetic import parameters, synthetic
 from fedpace.tasks.encode import Codes, Encoded, Encoding, Numbers, Pixels
+from fedpace.tasks.evaluation import Spread, by_stratum
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.holdings import Holdings
 from fedpace.tasks.names import TASKS
-from fedpace.tasks.objective import Objective
-from fedpace.tasks.partition import Partition
+from fedpace.tasks.objective import CLASSIFICATION
+from fedpace.tasks.partition import Natural, Partition
 from fedpace.tasks.partition import partition as parsed
 from fedpace.tasks.torch_task import TorchTask
 from fedpace.vector import Vector, freeze
@@ -67,7 +68,7 @@ class LoadedTask(TorchTask):
         holdings = Holdings(data, self.parts, suited.encoding)
         test = Encoded(data.x_test, data.y_test, suited.encoding)
         self._shape = tuple(test.take(np.arange(1))[0].shape[1:])
-        super().__init__(data.name, self._network(seed), Objective(), holdings.sizes, holdings, test)
+        super().__init__(data.name, self._network(seed), CLASSIFICATION, holdings.sizes, holdings, test)
 
     def _network(self, seed: int) -> nn.Module:
         return networks.build(self.model, self.suited.networks, self._shape, self.data.classes, seed)
@@ -75,6 +76,24 @@ class LoadedTask(TorchTask):
     def initial(self, seed: int) -> Vector:
         """The network's own initialisation, drawn from `seed`."""
         return freeze(FlatModule(self._network(seed)).values())
+
+    def evaluate_clients(self, x: Vector) -> Spread:
+        """The accuracy each client can expect on new data like its own, from one pass over the test data.
+
+        By nature split: on the test samples of its own group. Else: accuracy per class, weighted by the
+        classes the client holds. (Text that is not split by nature: on its own training data.)
+        """
+        if isinstance(self.partition, Natural):
+            trained, tested = self.data.groups_train, self.data.groups_test
+        elif self.data.y_train.ndim == 1:
+            trained, tested = self.data.y_train, self.data.y_test
+        else:
+            trained, tested = None, None
+        if trained is None or tested is None:
+            return super().evaluate_clients(x)
+        self._show(x)
+        held = [trained[part] for part in self.parts]
+        return Spread("accuracy", by_stratum(self.network, self.test, tested, held))
 
     def __repr__(self) -> str:
         return (
@@ -98,14 +117,19 @@ def load(
     Without `partition` and `model` the data set's own: the natural split where there is one, else iid; the
     network that suits it.
     """
-    kind = name.partition(":")[0]
-    if kind not in SUITED or (kind != name and kind != "synthetic"):
-        raise unknown("task", name, TASKS)
+    defaults = suited(name)
     require_count(clients, "clients")
     require_count(seed, "seed", low=0)
-    suited = SUITED[kind]
-    rule = parsed(partition or suited.partition)
-    return LoadedTask(read(name, clients, seed), suited, clients, rule, model or suited.model, seed)
+    rule = parsed(partition or defaults.partition)
+    return LoadedTask(read(name, clients, seed), defaults, clients, rule, model or defaults.model, seed)
+
+
+def suited(name: str) -> Suited:
+    """What goes with a data set; `synthetic` may carry its parameters."""
+    kind = name.partition(":")[0] if name.startswith("synthetic:") else name
+    if kind not in SUITED:
+        raise unknown("task", name, TASKS)
+    return SUITED[kind]
 
 
 def read(name: str, clients: int, seed: int) -> Data:

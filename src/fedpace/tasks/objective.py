@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,29 @@ Call = Callable[[nn.Module, Any], Any]
 Measure = Callable[[Any, Any], Any]
 
 
-def apply(module: nn.Module, inputs: Any) -> Any:
-    """The network's output for one batch of inputs."""
+def one_input(module: nn.Module, inputs: Any) -> Any:
     return module(inputs)
+
+
+def several_inputs(module: nn.Module, inputs: Any) -> Any:
+    return module(*inputs)
+
+
+def inputs_by_name(module: nn.Module, inputs: Any) -> Any:
+    return module(**inputs)
+
+
+def calling(module: nn.Module, inputs: Any) -> Call:
+    """How `module` takes `inputs`: a dict by keyword (or whole, if it has no such keywords), a tuple in order."""
+    if isinstance(inputs, (tuple, list)):
+        return several_inputs
+    if not isinstance(inputs, Mapping):
+        return one_input
+    try:
+        inspect.signature(module.forward).bind(**inputs)
+    except TypeError:
+        return one_input
+    return inputs_by_name
 
 
 def accuracy(output: Tensor, target: Tensor) -> float:
@@ -24,12 +45,22 @@ def accuracy(output: Tensor, target: Tensor) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Sum:
+    """Several losses, added."""
+
+    parts: Mapping[str, Callable[[Any, Any], Tensor]]
+
+    def __call__(self, output: Any, target: Any) -> Tensor:
+        return torch.stack([loss(output, target) for loss in self.parts.values()]).sum()
+
+
+@dataclass(frozen=True, slots=True)
 class Objective:
     """Loss and metrics of one batch: functions of output and target, each a mean over the samples."""
 
-    loss: Callable[[Any, Any], Tensor] = torch.nn.functional.cross_entropy
-    metrics: Mapping[str, Measure] | None = None  # None: accuracy
-    call: Call = apply
+    loss: Callable[[Any, Any], Tensor]
+    metrics: Mapping[str, Measure]
+    call: Call = one_input
 
     def __call__(self, module: nn.Module, batch: tuple[Any, Any]) -> Tensor:
         inputs, targets = batch
@@ -39,6 +70,8 @@ class Objective:
         """Loss and metrics of one batch."""
         inputs, targets = batch
         output = self.call(module, inputs)
-        metrics = {"accuracy": accuracy} if self.metrics is None else self.metrics
-        measured = {name: float(metric(output, targets)) for name, metric in metrics.items()}
+        measured = {name: float(metric(output, targets)) for name, metric in self.metrics.items()}
         return {"loss": float(self.loss(output, targets)), **measured}
+
+
+CLASSIFICATION = Objective(torch.nn.functional.cross_entropy, {"accuracy": accuracy})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,11 @@ class Data:
     def labels(self) -> npt.NDArray[np.int64]:
         """One class per training sample; of a text, the first of its labels."""
         return np.asarray(self.y_train.reshape(len(self.y_train), -1)[:, 0], dtype=np.int64)
+
+    def counts(self, parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        """Labels of each class (rows) among the training samples `parts` (columns)."""
+        columns = [np.bincount(self.y_train[part].ravel(), minlength=self.classes) for part in parts]
+        return np.stack(columns, axis=1)
 
     def samples(self, part: str) -> tuple[Array, Array]:
         return (self.x_train, self.y_train) if part == "train" else (self.x_test, self.y_test)

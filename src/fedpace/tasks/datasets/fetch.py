@@ -24,8 +24,7 @@ def get(name: str, say: Say = lambda line: None) -> Data:
     with store.scratch(name, "download") as folder:
         for download in chosen.downloads:
             fetch(download, folder, say)
-        archives = [folder / chosen.downloads[0].file] if len(chosen.downloads) == 1 else [folder]
-        return import_data(name, archives[0])
+        return import_data(name, folder / chosen.downloads[0].file)
 
 
 def fetch(download: Download, folder: Path, say: Say) -> None:
@@ -38,5 +37,13 @@ def fetch(download: Download, folder: Path, say: Say) -> None:
             pooch.retrieve(url, download.checksum, fname=download.file, path=folder)
             return
         except (OSError, ValueError) as error:
-            failures.append(f"{url} ({' '.join(str(error).split())})")
+            failures.append(f"{url} ({_reason(error)})")
     raise ConfigError(f"{download.file} could not be downloaded from {'; '.join(failures)}")
+
+
+def _reason(error: Exception) -> str:
+    """A few words: the answer of the server, that there was none, or that the file is another one."""
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"HTTP status {response.status_code}"
+    return "not reachable" if isinstance(error, OSError) else " ".join(str(error).split())

@@ -11,9 +11,12 @@ import numpy as np
 from fedpace.errors import ConfigError
 
 _RECONSTRUCT: Any = np.zeros(0).__reduce__()[0]
+_FROM_BUFFER: Any = np.zeros(0).__reduce_ex__(5)[0]
 _ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
     ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("numpy.core.numeric", "_frombuffer"): _FROM_BUFFER,
+    ("numpy._core.numeric", "_frombuffer"): _FROM_BUFFER,
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): np.dtype,
     # how Python 3 writes bytes at protocol 2; the codec is fixed, so that no other can be asked for

@@ -1,0 +1,80 @@
+"""Local solves without autograd, for networks that are simple enough.
+
+`solver(...)` looks at a network and its objective and returns what solves it fastest, or None: then the
+reference loop does (`TorchTask.reference`). The choice depends on nothing else, so a seed still decides every
+bit. Results equal the reference within rounding; `tests/tasks/fast` states how near.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import nn
+
+from fedpace.tasks.examples import Examples
+from fedpace.tasks.flat import FlatModule
+from fedpace.tasks.objective import Objective, one_input
+from fedpace.vector import Vector
+
+if TYPE_CHECKING:
+    from fedpace.compute.protocol import Request
+
+
+class Solver(Protocol):
+    """Local solves of one network."""
+
+    name: str
+
+    def takes(self, data: Examples) -> bool:
+        """Whether it can train on these samples."""
+        ...
+
+    def solve(self, request: Request, data: Any) -> Vector:
+        """delta = y_end - y_start of the request, on the samples of its client."""
+        ...
+
+
+def solver(flat: FlatModule, objective: Objective) -> Solver | None:
+    """The fastest way to train this network that we know, unless that is the reference loop."""
+    layers = plain_layers(flat)
+    if layers is None or objective.call is not one_input or not is_cross_entropy(objective.loss):
+        return None
+    from fedpace.tasks.fast.dense import DenseSolver, widths_of
+
+    inner = layers[1:] if is_flatten(layers[0]) else layers
+    widths = widths_of(inner)
+    return None if widths is None else DenseSolver(widths, flat.dtype)
+
+
+def plain_layers(flat: FlatModule) -> list[nn.Module] | None:
+    """The layers in order, if they follow one another and the flat vector holds all of their parameters."""
+    layers = _unfolded(flat.module)
+    tensors = [p for layer in layers for p in layer.parameters()]
+    travelling = len(tensors) == len(flat.parameters) and all(
+        p is q for p, q in zip(tensors, flat.parameters, strict=True)
+    )
+    return layers if layers and travelling and not any(map(_hooked, flat.module.modules())) else None
+
+
+def _unfolded(module: nn.Module) -> list[nn.Module]:
+    if type(module) is nn.Sequential:
+        return [layer for part in module for layer in _unfolded(part)]
+    return [] if type(module) is nn.Identity else [module]
+
+
+def _hooked(module: nn.Module) -> bool:
+    hooks = (module._forward_hooks, module._forward_pre_hooks)
+    return any(hooks) or bool(module._backward_hooks or module._backward_pre_hooks)
+
+
+def is_flatten(layer: nn.Module) -> bool:
+    return type(layer) is nn.Flatten and (layer.start_dim, layer.end_dim) == (1, -1)
+
+
+def is_cross_entropy(loss: Any) -> bool:
+    """The mean over a batch of the negative log-likelihood of softmax outputs, without extras."""
+    if type(loss) is nn.CrossEntropyLoss:
+        extras = (loss.weight is not None, loss.label_smoothing, loss.ignore_index >= 0)
+        return loss.reduction == "mean" and not any(extras)
+    return loss is torch.nn.functional.cross_entropy

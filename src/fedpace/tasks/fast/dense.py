@@ -1,0 +1,107 @@
+"""Softmax regression and ReLU networks without autograd: a local solve is one compiled call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from fedpace.tasks.examples import Examples, Tensors
+from fedpace.tasks.fast import dense_loops as loops
+from fedpace.tasks.fast.compiled import Array, aligned
+from fedpace.tasks.fast.order import planned
+from fedpace.tasks.fast.rule import is_plain, rates, rule
+from fedpace.vector import Vector
+
+if TYPE_CHECKING:
+    from fedpace.compute.protocol import Request
+
+
+def widths_of(layers: Sequence[nn.Module]) -> list[int] | None:
+    """The sizes of all layers, if these are linear ones with ReLUs between."""
+    linear, between = layers[0::2], layers[1::2]
+    if not linear or len(linear) == len(between) or not all(type(part) is nn.ReLU for part in between):
+        return None
+    widths: list[int] = []
+    for part in linear:
+        if type(part) is not nn.Linear or part.bias is None or (widths and widths[-1] != part.in_features):
+            return None
+        widths += [part.out_features] if widths else [part.in_features, part.out_features]
+    return widths
+
+
+def shape_of(widths: Sequence[int]) -> loops.Shape:
+    sizes = [outer * (inner + 1) for inner, outer in zip(widths, widths[1:], strict=False)]
+    begins, before = np.cumsum([0, *sizes]), np.cumsum([0, *widths[1:]])
+    return loops.Shape(np.array(widths), begins[:-1], before[:-1])
+
+
+def scratch_for(widths: Sequence[int], count: int, dtype: Any) -> loops.Scratch:
+    """Memory for batches of up to `count` samples."""
+    units = count * sum(widths[1:])
+    numbers = np.arange(max(count, *widths))
+    return loops.Scratch(aligned(units, dtype), aligned(units, dtype), aligned(units, dtype), numbers)
+
+
+class DenseSolver:
+    """Local solves of one network; memory is kept from solve to solve."""
+
+    name = "compiled"
+
+    def __init__(self, widths: Sequence[int], dtype: Any):
+        self.widths, self.dtype = tuple(widths), np.dtype(dtype)
+        self._shape = shape_of(widths)
+        self._y = aligned(int(self._shape.begins[-1]) + widths[-1] * (widths[-2] + 1), dtype)
+        self._gradient = self._y[:0]
+        self._input_type = torch.from_numpy(self._y).dtype
+        self._room, self._scratch = 0, scratch_for(widths, 1, dtype)
+
+    def takes(self, data: Examples) -> bool:
+        """Whether these are labelled vectors in memory."""
+        return (
+            isinstance(data, Tensors)
+            and data.inputs.dtype == self._input_type
+            and data.targets.dtype == torch.int64
+            and data.targets.ndim == 1
+            and data.inputs[0].numel() == self.widths[0]
+            and bool(loops.in_range(data.targets.numpy(), self.widths[-1]))
+        )
+
+    def solve(self, request: Request, data: Tensors) -> Vector:
+        """delta of the request."""
+        y, start = self._y, np.asarray(request.start, self.dtype)
+        order, ends = planned(request, len(data))
+        self._make_room(int(ends[0]))
+        y[:] = start
+        loops.descend(
+            y,
+            y[:0] if is_plain(request) else self._gradient_memory(),
+            self._shape,
+            rows_of(data),
+            data.targets.numpy(),
+            order,
+            ends,
+            rates(request.local, request.steps, y),
+            rule(request.local, request.correction, y),
+            self._scratch,
+        )
+        delta: Vector = y - start
+        return delta
+
+    def _make_room(self, count: int) -> None:
+        if count > self._room:
+            self._room, self._scratch = count, scratch_for(self.widths, count, self.dtype)
+
+    def _gradient_memory(self) -> Array:
+        if not self._gradient.size:
+            self._gradient = aligned(self._y.size, self.dtype)
+        return self._gradient
+
+
+def rows_of(data: Tensors) -> Array:
+    """Inputs as one row per sample."""
+    rows: Array = data.inputs.reshape(len(data), -1).contiguous().numpy()
+    return rows

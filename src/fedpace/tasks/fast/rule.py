@@ -1,0 +1,42 @@
+"""A local rule as the compiled loops take it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedpace.local import SGD
+from fedpace.tasks.fast.compiled import Array
+from fedpace.tasks.fast.dense_loops import Rule
+from fedpace.vector import Vector
+
+if TYPE_CHECKING:
+    from fedpace.compute.protocol import Request
+
+
+def is_plain(request: Request) -> bool:
+    """y <- y - rate * gradient and nothing else: gradients can go straight into the weights."""
+    local = request.local
+    others = (local.momentum, local.weight_decay, local.prox_mu)
+    return not any(others) and local.clip is None and request.correction is None
+
+
+def rates(local: SGD, steps: int, like: Array) -> Array:
+    """The learning rate of every step."""
+    return np.array([local.rate(k) for k in range(steps)], like.dtype)
+
+
+def rule(local: SGD, correction: Vector | None, y: Array) -> Rule:
+    """`local` from where y is now."""
+    number, none = y.dtype.type, y[:0]
+    return Rule(
+        clip=number(local.clip or 0),
+        weight_decay=number(local.weight_decay),
+        momentum=number(local.momentum),
+        nesterov=local.nesterov,
+        prox_mu=number(local.prox_mu),
+        correction=none if correction is None else np.array(correction, y.dtype),
+        buffer=np.zeros_like(y) if local.momentum else none,
+        start=y.copy() if local.prox_mu else none,
+    )

@@ -1,0 +1,168 @@
+"""Bring your own: any torch module on any map-style data."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedpace.errors import ConfigError, require
+from fedpace.tasks.datasets.data import check_labels
+from fedpace.tasks.examples import Examples, Tensors
+from fedpace.tasks.fingerprint import sha256
+from fedpace.tasks.mapped import examples
+from fedpace.tasks.objective import Measure, Objective, Sum, accuracy, calling
+from fedpace.tasks.torch_task import TorchTask
+
+Loss = Callable[[Any, Any], Tensor]
+
+
+class OwnTask(TorchTask):
+    """Your module, your losses, your data."""
+
+    stochastic = True  # a module may draw random numbers (dropout), and so may a data set (augmentation)
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        data: list[Examples],
+        test: Examples,
+        made_of: tuple[Any, ...],
+    ):
+        self._model, self._data_sets, self._made_of = model, data, made_of
+        sizes = [len(part) for part in data]
+        super().__init__(type(model).__name__, model, objective, sizes, data.__getitem__, test)
+
+    @cached_property
+    def _digest(self) -> str:
+        """Of the module with all its tensors, and of the data as far as it is in memory."""
+        tensors = [*self._model.parameters(), *self._model.buffers()]
+        parts = [str(self._model), *(sha256(t.detach().numpy()) for t in tensors)]
+        parts += [part.fingerprint() for part in (*self._data_sets, self.test)]
+        return sha256(np.frombuffer("\n".join(parts).encode(), np.uint8))[:16]
+
+    def __repr__(self) -> str:
+        shape = f"parameters={self.layout.size}, clients={self.clients}, samples={sum(self.sizes)}"
+        return f"from_torch({self.name}, {shape}, sha256 {self._digest})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return from_torch, (self._model, *self._made_of)
+
+
+def from_torch(
+    model: nn.Module,
+    loss: Loss | Mapping[str, Loss],
+    clients: Sequence[Any],
+    test: Any,
+    metrics: Mapping[str, Measure] | None = None,
+) -> OwnTask:
+    """A task from a module, starting at its present parameters; the module itself is never touched.
+
+    `clients` are data sets, one each, and `test` is one: anything with a length and samples by number, such
+    as torch's map-style data sets and Hugging Face's, or a pair of tensors. A sample is (input, target),
+    (input, ..., target), or a dict whose "labels", "label" or "target" is the target; inputs in a dict reach
+    the module by keyword. `loss(output, target)` is a mean over the batch; of several by name the sum is
+    minimised and each is measured. `metrics` are functions of the same kind; without any, accuracy where the
+    targets are classes.
+
+    Only parameters that require a gradient travel, tied ones once. BatchNorm's running statistics do not:
+    they are renewed before an evaluation (`fedpace.tasks.statistics`). Parts of the module in evaluation
+    mode stay in it while training, unless the whole module is.
+    """
+    require(isinstance(model, nn.Module), "model", type(model).__name__, "a torch.nn.Module")
+    require(len(clients) > 0, "clients", [], "data sets, at least one")
+    model = copy.deepcopy(model)
+    data = [examples(part, f"client {k}") for k, part in enumerate(clients)]
+    held_out = examples(test, "test data")
+    objective = _objective(model, loss, metrics, data[0])
+    if metrics is None and objective.metrics and "accuracy" in objective.metrics:
+        _check_classes(model, objective, data, held_out)
+    return OwnTask(model, objective, data, held_out, (loss, clients, test, metrics))
+
+
+def _objective(
+    model: nn.Module, loss: Loss | Mapping[str, Loss], metrics: Mapping[str, Measure] | None, data: Examples
+) -> Objective:
+    """The objective, tried on two samples."""
+    inputs, target = data.take(np.arange(min(2, len(data))))
+    objective = Objective(Sum(dict(loss)) if isinstance(loss, Mapping) else loss, {}, calling(model, inputs))
+    output = _try_model(model, objective, inputs)
+    _try_loss(objective, output, target)
+    chosen = (
+        dict(metrics)
+        if metrics is not None
+        else ({"accuracy": accuracy} if _are_classes(output, target) else {})
+    )
+    parts = objective.loss.parts if isinstance(objective.loss, Sum) else {}
+    return Objective(objective.loss, {**parts, **chosen}, objective.call)
+
+
+@torch.no_grad()
+def _try_model(model: nn.Module, objective: Objective, inputs: Any) -> Any:
+    tried = copy.deepcopy(model).eval()
+    try:
+        return objective.call(tried, inputs)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise ConfigError(f"model does not take its input {described(inputs)}: {_line(error)}") from error
+
+
+@torch.no_grad()
+def _try_loss(objective: Objective, output: Any, target: Any) -> None:
+    fit = f"output {described(output)}, target {described(target)}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)  # torch warns of shapes that are broadcast
+            value = objective.loss(output, target)
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError, UserWarning) as error:
+        raise ConfigError(f"loss does not fit the model: {fit}: {_line(error)}") from error
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        raise ConfigError(f"loss must be one number, a mean over the batch; got {described(value)} ({fit})")
+
+
+def _are_classes(output: Any, target: Any) -> bool:
+    """Whether `output` holds scores along axis 1 for the classes in `target`."""
+    return (
+        isinstance(output, Tensor)
+        and isinstance(target, Tensor)
+        and not target.is_floating_point()
+        and output.ndim == target.ndim + 1
+        and output.shape[:1] + output.shape[2:] == target.shape
+    )
+
+
+def _check_classes(model: nn.Module, objective: Objective, data: list[Examples], test: Examples) -> None:
+    """Labels in range, and none in the test data that nobody can have learned; as far as all are in memory."""
+    if not all(isinstance(part, Tensors) for part in (*data, test)):
+        return
+    inputs, _ = data[0].take(np.arange(1))
+    classes = _try_model(model, objective, inputs).shape[1]
+    seen: set[int] = set()
+    for what, part in (*((f"client {k}", part) for k, part in enumerate(data)), ("test data", test)):
+        labels = part.take(np.arange(len(part)))[1].numpy()
+        check_labels(f"{what} labels", labels, classes)
+        new = set(np.unique(labels).tolist())
+        if what == "test data" and new - seen:
+            raise ConfigError(f"class {min(new - seen)} is in the test data but in no client's training data")
+        seen |= new
+
+
+def described(value: Any) -> str:
+    """Type and shape, for an error message."""
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {described(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, (tuple, list)):
+        return "(" + ", ".join(described(part) for part in value) + ")"
+    return type(value).__name__
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,335 @@
+"""Your own module: a federated run equals the loop one would write by hand, and mistakes are named."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
+
+from fedpace.compute.protocol import Request
+from fedpace.errors import ConfigError
+from fedpace.local import SGD
+from fedpace.tasks import from_torch
+
+CLASSES = 3
+
+
+class Tied(nn.Module):
+    """BatchNorm, a weight used in two places, a frozen layer, and a parameter that is not used."""
+
+    def __init__(self):
+        super().__init__()
+        self.frozen = nn.Linear(6, 8)
+        self.frozen.requires_grad_(False)
+        self.norm = nn.BatchNorm1d(8)
+        self.first = nn.Linear(8, 8, bias=False)
+        self.second = nn.Linear(8, 8)
+        self.second.weight = self.first.weight
+        self.output = nn.Linear(8, CLASSES)
+        self.idle = nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        h = self.first(torch.relu(self.norm(self.frozen(x))))
+        return self.output(torch.relu(self.second(torch.tanh(h))))
+
+
+def samples(count, seed, width=6):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(count, width, generator=generator)
+    return x, (x[:, :CLASSES] * 2).argmax(1)
+
+
+def parts(clients=3, count=12):
+    return [samples(count + k, k) for k in range(clients)]
+
+
+def ask(task, client=0, session=0, x=None, local=None, steps=4, seed=0):
+    local = local or SGD(lr=0.1, steps=steps)
+    return task.solve(Request(client, session, task.initial(0) if x is None else x, 0, local, steps, seed))
+
+
+@pytest.fixture
+def tied():
+    torch.manual_seed(0)
+    return Tied()
+
+
+def test_a_federated_run_equals_a_hand_written_loop(tied):
+    """FedAvg, full batch, momentum: BatchNorm, tied weights and a frozen layer, number for number."""
+    data, rounds, steps = parts(), 3, 4
+    task = from_torch(tied, nn.CrossEntropyLoss(), [TensorDataset(*d) for d in data], samples(20, 9))
+    x = task.initial(0)
+    for session in range(rounds):
+        local = SGD(lr=0.1, steps=steps, momentum=0.5)
+        x = x + np.mean([ask(task, k, session, x, local, steps) for k in range(3)], axis=0)
+
+    module = copy.deepcopy(tied)
+    for _ in range(rounds):
+        ends = []
+        for inputs, targets in data:
+            local = copy.deepcopy(module).train()
+            optimizer = torch.optim.SGD(
+                [p for p in local.parameters() if p.requires_grad], lr=0.1, momentum=0.5
+            )
+            for _ in range(steps):
+                optimizer.zero_grad()
+                F.cross_entropy(local(inputs), targets).backward()
+                optimizer.step()
+            ends.append(local)
+        with torch.no_grad():
+            for own, *theirs in zip(module.parameters(), *(end.parameters() for end in ends), strict=True):
+                own.copy_(torch.stack(theirs).mean(0))
+    by_hand = torch.cat([p.detach().reshape(-1) for p in module.parameters() if p.requires_grad]).numpy()
+    np.testing.assert_allclose(x, by_hand, rtol=0, atol=1e-6)
+
+
+def test_only_trainable_parameters_travel_in_their_own_order(tied):
+    task = from_torch(tied, F.cross_entropy, parts(), samples(20, 9))
+    travelling = [p for p in tied.parameters() if p.requires_grad]
+    assert task.layout.size == sum(p.numel() for p in travelling) == 2 + 8 + 8 + 64 + 8 + 27
+    np.testing.assert_array_equal(
+        task.initial(0), torch.cat([p.detach().reshape(-1) for p in travelling]).numpy()
+    )
+    assert "second.weight" not in task.layout.names and "frozen.weight" not in task.layout.names
+
+
+def test_the_module_is_never_modified(tied):
+    before = copy.deepcopy(tied.state_dict())
+    task = from_torch(tied, F.cross_entropy, parts(), samples(20, 9))
+    task.evaluate(task.initial(0) + ask(task))
+    assert tied.training
+    for name, value in tied.state_dict().items():
+        assert torch.equal(value, before[name])
+    with torch.no_grad():
+        tied.output.bias.add_(1)
+    np.testing.assert_array_equal(task.initial(0)[-3:], before["output.bias"].numpy())
+
+
+def test_running_statistics_are_those_of_the_model_that_is_evaluated(tied):
+    """Evaluation normalises by the mean over clients of their batch means and variances, at the model itself."""
+    data, test = parts(), samples(20, 9)
+    task = from_torch(tied, F.cross_entropy, data, test)
+    x = task.initial(0) + ask(task, steps=10, local=SGD(lr=0.5, steps=10))
+    shown = task.evaluate(x)
+
+    module = copy.deepcopy(tied)
+    travelling = [p for p in module.parameters() if p.requires_grad]
+    torch.nn.utils.vector_to_parameters(torch.from_numpy(x), travelling)
+    with torch.no_grad():
+        hidden = [module.frozen(inputs) for inputs, _ in data]
+        module.norm.running_mean = torch.stack([h.mean(0) for h in hidden]).mean(0)
+        module.norm.running_var = torch.stack([h.var(0) for h in hidden]).mean(0)
+        output = module.eval()(test[0])
+    assert shown["loss"] == pytest.approx(float(F.cross_entropy(output, test[1])), rel=1e-6)
+    assert shown["accuracy"] == float((output.argmax(1) == test[1]).double().mean())
+    assert task.evaluate(x) == shown
+
+
+def test_a_normaliser_in_evaluation_mode_stays_as_it_came(tied):
+    """Fine-tuning with frozen statistics: neither training nor evaluation replaces them."""
+    with torch.no_grad():
+        tied.norm.running_mean.fill_(0.25)
+    tied.norm.eval()
+    task = from_torch(tied, F.cross_entropy, parts(), samples(20, 9))
+    task.evaluate(task.initial(0) + ask(task))
+    assert not task.network.norm.training
+    assert torch.equal(task.network.norm.running_mean, torch.full((8,), 0.25))
+
+
+def test_dropout_is_decided_by_the_request():
+    torch.manual_seed(0)
+    task = from_torch(
+        nn.Sequential(nn.Dropout(0.5), nn.Linear(6, CLASSES)), F.cross_entropy, parts(), samples(9, 9)
+    )
+    first = ask(task)
+    torch.rand(5)
+    state = torch.random.get_rng_state()
+    np.testing.assert_array_equal(ask(task), first)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert not np.array_equal(ask(task, session=1), first)
+
+
+class Words(Dataset):
+    """Samples as a text library gives them: dicts with lists of numbers."""
+
+    def __init__(self, seed, count=10):
+        self.rng = np.random.default_rng(seed)
+        self.rows = self.rng.integers(0, 20, (count, 5))
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, k):
+        row = self.rows[k].tolist()
+        return {"input_ids": row, "mask": [1.0] * 5, "labels": row[0] % CLASSES}
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.output = nn.Embedding(20, 4), nn.Linear(4, CLASSES)
+
+    def forward(self, input_ids, mask):
+        return self.output((self.embedding(input_ids) * mask[..., None]).mean(1))
+
+
+def test_samples_may_be_dicts_and_reach_the_module_by_keyword():
+    task = from_torch(Reader(), F.cross_entropy, [Words(0), Words(1)], Words(2))
+    rows = torch.from_numpy(Words(0).rows)
+    inputs, targets = task.client_data(0).take(np.arange(10))
+    assert torch.equal(inputs["input_ids"], rows) and torch.equal(targets, rows[:, 0] % CLASSES)
+    before, after = (task.evaluate(task.initial(0) + d) for d in (0, ask(task, local=SGD(lr=1.0, steps=4))))
+    assert set(after) == {"loss", "accuracy"} and after["loss"] != before["loss"]
+
+
+def test_samples_may_have_several_inputs_and_several_losses():
+    """The sum is minimised, each part is measured, and no accuracy is claimed for real-valued targets."""
+
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.tensor([1.0, 2.0]))
+
+        def forward(self, a, b):
+            return self.weight[0] * a + self.weight[1] * b
+
+    data = TensorDataset(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 1.0]), torch.tensor([0.0, 1.0]))
+    losses = {"square": F.mse_loss, "size": lambda output, _: output.abs().mean()}
+    task = from_torch(Two(), losses, [data], data)
+    # outputs (1, 4), targets (0, 1): squares (1, 9), sizes (1, 4)
+    assert task.evaluate(task.initial(0)) == {"loss": 7.5, "square": 5.0, "size": 2.5}
+    # d square = (1 + 2*3*1, 3*1) * ... by hand: sum over samples of 2 (o - t) input / 2 + sign(o) input / 2
+    np.testing.assert_allclose(ask(task, steps=1), -0.1 * np.array([(1 + 6) + 1.5, 3 + 0.5]), rtol=1e-6)
+
+
+def test_own_metrics_replace_accuracy():
+    task = from_torch(
+        nn.Linear(6, CLASSES),
+        F.cross_entropy,
+        parts(),
+        samples(9, 9),
+        {"size": lambda o, t: o.abs().max() * 0 + len(t)},
+    )
+    assert task.evaluate(task.initial(0))["size"] == 9.0
+    assert "accuracy" not in task.evaluate(task.initial(0))
+
+
+def test_double_precision_stays_double():
+    torch.manual_seed(0)
+    data = [(x.double(), y) for x, y in parts()]
+    task = from_torch(nn.Linear(6, CLASSES).double(), F.cross_entropy, data, data[0])
+    assert ask(task).dtype == np.float64
+
+
+def test_every_way_of_giving_tensors_is_the_same_data():
+    x, y = samples(12, 0)
+    given = [(x, y), TensorDataset(x, y), (x.numpy(), y.numpy()), Subset(TensorDataset(x, y), range(12))]
+    torch.manual_seed(0)
+    module = nn.Linear(6, CLASSES)
+    tasks = [from_torch(module, F.cross_entropy, [part], (x, y)) for part in given]
+    assert len({repr(task) for task in tasks}) == 1
+    assert len({ask(task).tobytes() for task in tasks}) == 1
+
+
+def test_repr_tells_models_and_data_apart(tied):
+    def shown(module, data):
+        return repr(from_torch(module, F.cross_entropy, data, samples(20, 9)))
+
+    first = shown(tied, parts())
+    assert first == shown(copy.deepcopy(tied), parts())
+    assert first != shown(tied, parts(count=13))
+    changed = copy.deepcopy(tied)
+    with torch.no_grad():
+        changed.frozen.bias.add_(1)
+    assert first != shown(changed, parts())
+    assert first.startswith("from_torch(Tied, parameters=117, clients=3, samples=39, sha256 ")
+
+
+def test_a_task_survives_pickling(tied):
+    task = from_torch(tied, F.cross_entropy, parts(), samples(20, 9))
+    first = ask(task)
+    again = pickle.loads(pickle.dumps(task))
+    np.testing.assert_array_equal(ask(again), first)
+    assert repr(again) == repr(task)
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        return iter(())
+
+
+class Unlabelled(Dataset):
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, k):
+        return {"x": 1.0}
+
+
+def good(**changes):
+    return {
+        "model": nn.Linear(6, CLASSES),
+        "loss": F.cross_entropy,
+        "clients": parts(),
+        "test": samples(9, 9),
+        **changes,
+    }
+
+
+def labelled(*labels):
+    return samples(len(labels), 0)[0], torch.tensor(labels)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (good(model="no"), "model must be a torch.nn.Module; got 'str'"),
+        (good(clients=[]), "clients must be data sets, at least one; got []"),
+        (good(clients=[*parts(1), labelled()]), "client 1 must have samples; it has none"),
+        (good(test=labelled()), "test data must have samples; it has none"),
+        (
+            good(test=Endless()),
+            "test data must be a map-style data set (a length, and samples by number) or a pair of tensors; "
+            "got Endless",
+        ),
+        (good(clients=[Unlabelled()]), "a sample must have one of labels, label, targets, target, y; got x"),
+        (good(clients=[labelled(0, 1, 2), labelled(0, 3)]), "client 1 labels must be in 0..2; got 3"),
+        (good(test=labelled(0, -1)), "test data labels must be in 0..2; got -1"),
+        (
+            good(clients=[labelled(0, 1), labelled(1, 0)], test=labelled(0, 1, 2)),
+            "class 2 is in the test data but in no client's training data",
+        ),
+        (
+            good(model=nn.Linear(5, CLASSES)),
+            "model does not take its input float32 (2, 6): "
+            "mat1 and mat2 shapes cannot be multiplied (2x6 and 5x3)",
+        ),
+        (
+            good(loss=nn.CrossEntropyLoss(reduction="none")),
+            "loss must be one number, a mean over the batch; got float32 (2,) (output float32 (2, 3), "
+            "target int64 (2,))",
+        ),
+        (
+            good(loss=F.mse_loss),
+            "loss does not fit the model: output float32 (2, 3), target int64 (2,): ",
+        ),
+        (
+            good(loss=lambda output, target: output),
+            "loss must be one number, a mean over the batch; got float32 (2, 3) "
+            "(output float32 (2, 3), target int64 (2,))",
+        ),
+        (
+            good(model=nn.Linear(6, CLASSES).half()),
+            "model does not take its input float32 (2, 6): ",
+        ),
+    ],
+)
+def test_mistakes_are_named_in_one_line(arguments, line):
+    with pytest.raises(ConfigError) as error:
+        from_torch(**arguments)
+    assert str(error.value).startswith(line)
+    assert "\n" not in str(error.value)
