@@ -3,6 +3,17 @@
 Each raises AssertionError that says which promise was broken, and returns None otherwise.
 """
 
+from fedpace.check.aggregators import check_aggregator
 from fedpace.check.links import check_codec, check_downlink, check_uplink
+from fedpace.check.local import check_correction, check_local
+from fedpace.check.optimizers import check_server_opt
 
-__all__ = ["check_codec", "check_downlink", "check_uplink"]
+__all__ = [
+    "check_aggregator",
+    "check_codec",
+    "check_correction",
+    "check_downlink",
+    "check_local",
+    "check_server_opt",
+    "check_uplink",
+]
