@@ -68,7 +68,8 @@ def simulate(
 
     def result() -> Run:
         end = outcome(simulation)
-        counters = {name: value for name, value in end.facts.items() if isinstance(value, int)}
+        traffic = ("bytes_up", "bytes_down")  # the history has them
+        counters = {n: value for n, value in end.facts.items() if isinstance(value, int) and n not in traffic}
         facts = {name: value for name, value in end.facts.items() if isinstance(value, str)}
         return Run(
             algorithm=algorithm,

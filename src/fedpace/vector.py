@@ -54,4 +54,5 @@ def freeze(v: Vector) -> Vector:
 
 def is_finite(v: Vector) -> bool:
     """Whether every entry is finite: one pass, no temporary mask."""
-    return bool(np.isfinite(np.dot(v, v))) or bool(np.isfinite(v).all())
+    with np.errstate(over="ignore", invalid="ignore"):  # then the second look decides
+        return bool(np.isfinite(np.dot(v, v))) or bool(np.isfinite(v).all())

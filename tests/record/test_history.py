@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,3 +56,9 @@ def test_traces_are_asked_for_if_anybody_wants_them_and_kept_only_if_we_do(other
     tell(history)
     assert history.traces is other
     assert history.activities == [] and history.fates == []
+
+
+def test_a_metric_that_is_not_finite_is_left_out() -> None:
+    history = History()
+    history.step(replace(STEP, metrics={"loss": math.nan, "spread": math.inf, "accuracy": 0.5}), np.ones(2))
+    assert history.steps[0].metrics == {"accuracy": 0.5}

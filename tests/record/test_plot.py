@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from fedpace.errors import ConfigError
 from fedpace.record import Run
 from fedpace.record.plot import curves
 
@@ -36,7 +37,7 @@ def test_several_runs_share_the_axes_under_their_names(run: Run) -> None:
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["a", "b"]
 
 
-@pytest.mark.parametrize(("name", "begins"), [("p.png", b"\x89PNG"), ("p.pdf", b"%PDF"), ("p", b"\x89PNG")])
+@pytest.mark.parametrize(("name", "begins"), [("p.png", b"\x89PNG"), ("p.pdf", b"%PDF")])
 def test_the_ending_decides_the_format(run: Run, tmp_path, name: str, begins: bytes) -> None:
     run.plot(tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(begins)
@@ -45,3 +46,10 @@ def test_the_ending_decides_the_format(run: Run, tmp_path, name: str, begins: by
 def test_a_run_that_was_never_evaluated_still_has_a_picture(run: Run) -> None:
     history = [replace(record, metrics={}) for record in run.history]
     assert replace(run, history=history).plot().axes[0].get_ylabel() == "loss"
+
+
+def test_another_ending_is_refused(run: Run, tmp_path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"picture must be a file that ends in \.png, \.svg, \.pdf; got '.*p\.xyz'"
+    ):
+        run.plot(tmp_path / "p.xyz")

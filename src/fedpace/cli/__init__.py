@@ -5,87 +5,11 @@ A verb is one module here, found by its name and imported only when it is asked 
     add_arguments(parser: argparse.ArgumentParser) -> None
     command(args: argparse.Namespace) -> int        the exit code; its docstring is the help text
 
-and keeps numpy, torch and matplotlib out of its top level, so that `--help` stays fast.
+and keeps numpy, torch, matplotlib and rich out of its top level, so that `--help` stays fast.
 Exit codes: 0 done, 2 bad input, 3 diverged, 130 interrupted. Errors raised on purpose (`fedpace.errors`)
 become one line on stderr; a verb only catches those after which it still has something to write.
 """
 
-from __future__ import annotations
+from fedpace.cli.entry import VERBS, main
 
-import argparse
-import importlib
-import inspect
-import os
-import sys
-import warnings
-from collections.abc import Sequence
-
-from fedpace import __version__
-from fedpace.cli.parser import Parser
-from fedpace.errors import FedpaceError, unknown
-
-VERBS = {
-    "run": "Simulate one algorithm and show what came out.",
-    "compare": "Run several algorithms on the same task and devices, side by side.",
-    "list": "Show the algorithms, tasks, models, partitions and populations there are.",
-    "timeline": "Draw who did what when.",
-    "advise": "Compute learning-rate limits, stage tables and the bias of plain averaging.",
-    "data": "Get, import, check and look at data sets.",
-}
-
-_HELP = """\
-usage: fedpace COMMAND ...
-
-Federated optimization, every client at its own pace.
-
-{verbs}
-
-`fedpace COMMAND --help` explains one command. A first experiment:
-
-  fedpace run fedgm --task digits --clients 100 --partition dirichlet:0.5 --rounds 50"""
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; whatever goes wrong on purpose becomes one line and an exit code."""
-    words = list(sys.argv[1:] if argv is None else argv) or ["--help"]
-    verb = words[0] if words[0] in VERBS else None
-    try:
-        return _run_verb(verb, words[1:]) if verb else _top_level(words[0])
-    except FedpaceError as error:
-        return _fail(verb, error, 2)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        return _fail(verb, error, 2)
-    except KeyboardInterrupt:
-        return _fail(verb, "interrupted", 130)
-    except SystemExit as stop:  # argparse after --help
-        return int(stop.code or 0)
-
-
-def _top_level(word: str) -> int:
-    if word in ("-h", "--help"):
-        print(_HELP.format(verbs="\n".join(f"  {verb:<10} {line}" for verb, line in VERBS.items())))
-    elif word == "--version":
-        print(f"fedpace {__version__}")
-    else:
-        raise unknown("command", word, VERBS)
-    return 0
-
-
-def _run_verb(verb: str, words: Sequence[str]) -> int:
-    module = importlib.import_module(f"fedpace.cli.{verb}")
-    parser = Parser(
-        prog=f"fedpace {verb}",
-        description=inspect.getdoc(module.command),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    module.add_arguments(parser)
-    warnings.showwarning = lambda message, *_: print(f"{parser.prog}: note: {message}", file=sys.stderr)
-    return int(module.command(parser.parse_args(words)))
-
-
-def _fail(verb: str | None, error: object, code: int) -> int:
-    print(f"fedpace {verb}: {error}" if verb else f"fedpace: {error}", file=sys.stderr)
-    return code
+__all__ = ["VERBS", "main"]

@@ -48,10 +48,9 @@ def command(args: argparse.Namespace) -> int:
     every algorithm that has such a parameter, `--set fedbuff.buffer=5` to that one.
     """
     from fedpace.record import plot
-    from fedpace.record.files import require_writable
 
     if args.plot:
-        require_writable(args.plot, "--plot")
+        plot.require_picture(args.plot, "--plot")
     algorithms = experiment.make_algorithms(args.algorithms, args)
     runs = _all_runs(algorithms, population(args.population), args)
     cost = "" if args.target is None else "steps, time and traffic until {} {:g}".format(*args.target)

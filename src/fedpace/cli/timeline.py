@@ -22,10 +22,9 @@ def command(args: argparse.Namespace) -> int:
     One row per client: download, training, waiting to be asked, upload; training that nobody used is grey.
     """
     from fedpace.record import plot, timeline
-    from fedpace.record.files import require_writable
     from fedpace.record.gantt import gantt
 
-    output = require_writable(args.output or Path(args.file).with_suffix(".png"), "--output")
+    output = plot.require_picture(args.output or Path(args.file).with_suffix(".png"), "--output")
     plot.save(gantt(timeline.read(args.file), most_clients=args.clients), output)
     print(output)
     return 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
@@ -34,6 +36,7 @@ class History:
         self.fates: list[Fate] = []
 
     def step(self, record: StepRecord, x: Vector) -> None:
+        record = _without_nan(record)
         self.steps.append(record)
         self.model = x
         if self.models is not None:
@@ -60,3 +63,9 @@ class History:
         for other in self.others:
             if other.traces:
                 other.fate(fate)
+
+
+def _without_nan(record: StepRecord) -> StepRecord:
+    """A metric that is not a finite number tells nothing and is left out."""
+    finite = {name: value for name, value in record.metrics.items() if math.isfinite(value)}
+    return record if len(finite) == len(record.metrics) else replace(record, metrics=finite)

@@ -1,0 +1,89 @@
+"""From words to a verb to an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from fedpace import __version__
+from fedpace.cli.parser import Parser
+from fedpace.errors import FedpaceError, unknown
+
+VERBS = {
+    "run": "Simulate one algorithm and show what came out.",
+    "resume": "Go on with a run from its last checkpoint.",
+    "runs": "List, show, delete and export the runs that are kept.",
+    "compare": "Run several algorithms on the same task and devices, side by side.",
+    "list": "Show the algorithms, tasks, models, partitions and populations there are.",
+    "timeline": "Draw who did what when.",
+    "advise": "Compute learning-rate limits, stage tables and the bias of plain averaging.",
+    "data": "Get, import, check and look at data sets.",
+}
+
+_HELP = """\
+usage: fedpace COMMAND ...
+
+Federated optimization, every client at its own pace.
+
+{verbs}
+
+`fedpace COMMAND --help` explains one command. A first experiment:
+
+  fedpace run fedgm --task digits --clients 100 --partition dirichlet:0.5 --rounds 50"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; whatever goes wrong on purpose becomes one line and an exit code."""
+    words = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    verb = words[0] if words[0] in VERBS else None
+    try:
+        code = _run_verb(verb, words[1:]) if verb else _top_level(words[0])
+        sys.stdout.flush()
+        return code
+    except FedpaceError as error:
+        return _fail(verb, error, 2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _fail(verb, error, 2)
+    except KeyboardInterrupt:
+        return _fail(verb, "interrupted", 130)
+    except SystemExit as stop:  # argparse after --help
+        return int(stop.code or 0)
+
+
+def _top_level(word: str) -> int:
+    if word in ("-h", "--help"):
+        print(_HELP.format(verbs="\n".join(f"  {verb:<10} {line}" for verb, line in VERBS.items())))
+    elif word == "--version":
+        print(f"fedpace {__version__}")
+    else:
+        raise unknown("command", word, VERBS)
+    return 0
+
+
+def _run_verb(verb: str, words: Sequence[str]) -> int:
+    module = importlib.import_module(f"fedpace.cli.{verb}")
+    parser = Parser(
+        prog=f"fedpace {verb}",
+        description=inspect.getdoc(module.command),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    args = parser.parse_args(words)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.simplefilter("ignore", RuntimeWarning)  # overflow in a run that diverges: that is reported
+        warnings.showwarning = lambda message, *_: print(f"{parser.prog}: note: {message}", file=sys.stderr)
+        return int(module.command(args))
+
+
+def _fail(verb: str | None, error: object, code: int) -> int:
+    print(f"fedpace {verb}: {error}" if verb else f"fedpace: {error}", file=sys.stderr)
+    return code
