@@ -1,0 +1,344 @@
+"""Codecs: the compressors' exact values, their bytes, and what they claim."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from fedpace.check import check_codec
+from fedpace.errors import ConfigError, FrameError
+from fedpace.link import Dense, Quantize, RandK, ScaledSign, TopK
+from fedpace.link import frame as wire
+from fedpace.link.groups import kept
+from fedpace.link.select import _largest, largest
+from fedpace.vector import Layout
+
+RNG = np.random.default_rng(0)
+X = np.array([3.0, -3, 1, 0, 2, -2])
+SIGNED = np.array([3.0, -1, 0, 2])
+QUANTISED = np.array([0.3, -0.7, 1, 0])
+TENSORS = Layout.of({"large": (2,), "none": (0, 5), "small": (2, 1)})
+
+
+def through(codec, v):
+    return codec.decode(codec.encode(v, RNG), v.size)
+
+
+def error2(codec, v):
+    return float(np.square(through(codec, v) - v).sum())
+
+
+# ---------------------------------------------------------------- top-k
+
+
+@pytest.mark.parametrize(
+    "k, kept_values, error",
+    [
+        (1, (3, 0, 0, 0, 0, 0), 18),
+        (2, (3, -3, 0, 0, 0, 0), 9),
+        (3, (3, -3, 0, 0, 2, 0), 5),
+        (4, (3, -3, 0, 0, 2, -2), 1),
+        (6, (3, -3, 1, 0, 2, -2), 0),
+    ],
+)
+def test_top_k_keeps_the_largest_and_the_lower_index_among_equals(k, kept_values, error):
+    """O1; the bound is (1 - k/d) ||x||^2 with ||x||^2 = 27."""
+    codec = TopK(k / 6)
+    np.testing.assert_array_equal(through(codec, X), kept_values)
+    assert error2(codec, X) == error <= codec.contraction(6) * 27
+
+
+def test_nothing_of_a_zero_vector_is_sent():
+    frame = TopK(0.5).encode(np.zeros(6), RNG)
+    assert len(frame) == 20
+    np.testing.assert_array_equal(TopK(0.5).decode(frame, 6), np.zeros(6))
+
+
+def test_zeros_are_not_sent_even_if_they_are_among_the_largest():
+    assert through(TopK(1.0), X).tolist() == X.tolist()
+    assert int.from_bytes(TopK(1.0).encode(X, RNG)[16:20], "little") == 5
+
+
+def test_a_value_that_underflows_is_not_sent():
+    frame = TopK(1.0, "fp16").encode(np.array([1.0, 1e-9, 2.0]), RNG)
+    assert int.from_bytes(frame[16:20], "little") == 2
+    np.testing.assert_array_equal(TopK(1.0, "fp16").decode(frame, 3), [1, 0, 2])
+
+
+def test_the_contraction_of_top_k_is_reached_by_a_level_vector():
+    """O2: ones(64), k = 8: exactly 7/8."""
+    codec = TopK(1 / 8)
+    assert error2(codec, np.ones(64)) / 64 == 0.875 == codec.contraction(64)
+
+
+@pytest.mark.parametrize(
+    "ratio, q, constant",
+    [(1 / 8, 0.9354143467, 224), (1 / 64, 0.9921567416, 16128), (1 / 128, 0.9960860907, 65024)],
+)
+def test_constants_of_the_theory(ratio, q, constant):
+    """O4: q = sqrt(1 - r), and the bound on the memory 4 q^2 / (1 - q^2)^2."""
+    q2 = TopK(ratio).contraction(1 << 14)
+    assert math.sqrt(q2) == pytest.approx(q, abs=1e-10)
+    assert 4 * q2 / (1 - q2) ** 2 == pytest.approx(constant, rel=1e-12)
+
+
+VECTORS = arrays.arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e6, 1e6, allow_subnormal=False))
+
+
+@given(VECTORS, st.floats(0.01, 1))
+@settings(deadline=None)
+def test_top_k_contracts_every_vector(v, ratio):
+    codec = TopK(ratio)
+    assert error2(codec, v) <= codec.contraction(v.size) * float(v @ v) * (1 + 1e-12)
+
+
+@given(
+    arrays.arrays(
+        st.sampled_from([np.float32, np.float64]), st.integers(1, 300), elements=st.integers(-4, 4)
+    ),
+    st.data(),
+)
+@settings(deadline=None)
+def test_selection_by_counting_bits_is_selection_by_sorting(v, data):
+    k = data.draw(st.integers(1, v.size))
+    scaled = v * v.dtype.type(data.draw(st.sampled_from([1.0, 1e-3, 1e-30, 1e-42])))
+    order = np.argsort(-np.abs(scaled), kind="stable")[:k]
+    expected = np.sort(order[scaled[order] != 0])
+    np.testing.assert_array_equal(_largest(scaled, k), expected)
+    np.testing.assert_array_equal(largest(scaled, k), expected)
+
+
+def test_a_long_vector_is_selected_exactly():
+    v = np.random.default_rng(3).standard_cauchy(20_000).astype(np.float32)
+    order = np.argsort(-np.abs(v), kind="stable")[:157]
+    np.testing.assert_array_equal(largest(v, 157), np.sort(order))
+    np.testing.assert_array_equal(largest(v.astype(np.float16), 157).size, 157)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_long_vector_that_is_not_finite_is_refused(bad):
+    v = np.ones(5000)
+    v[4321] = bad
+    with pytest.raises(FrameError, match="not finite"):
+        TopK(0.01).encode(v, RNG)
+
+
+def test_k_is_rounded_up_but_not_for_rounding():
+    """k = max(1, ceil(r d)): .07 of 100 is 7 although .07 * 100 > 7 in binary."""
+    assert [kept(0.07, 100), kept(0.071, 100), kept(1e-9, 100), kept(1.0, 3)] == [7, 8, 1, 3]
+
+
+def test_per_tensor_every_tensor_keeps_its_share():
+    v = np.array([9.0, 8, 7, 6, 0.1, 0.2])
+    codec = TopK(1 / 2).bind(Layout.of({"a": (4,), "b": (2,)}))
+    np.testing.assert_array_equal(through(codec, v), [9, 8, 0, 0, 0, 0.2])
+    assert codec.contraction(6) == 0.5
+
+
+# ---------------------------------------------------------------- scaled sign
+
+
+def test_scaled_sign_takes_zero_as_positive():
+    """O3: scale 1.5, squared error 5 = 14 - 36/4."""
+    np.testing.assert_array_equal(through(ScaledSign(), SIGNED), [1.5, -1.5, 1.5, 1.5])
+    assert error2(ScaledSign(), SIGNED) == 5
+    assert math.sqrt(error2(ScaledSign(), SIGNED) / 14) == pytest.approx(0.5976143047, abs=1e-10)
+
+
+def test_scaled_sign_is_exact_on_a_level_vector_and_worst_on_a_spike():
+    assert error2(ScaledSign(), np.array([2.0, -2, 2, -2])) == 0
+    spike = np.zeros(64)
+    spike[5] = 1
+    assert error2(ScaledSign(), spike) == 0.984375 == ScaledSign().contraction(64)
+
+
+def test_a_scale_per_tensor_saves_the_small_ones():
+    """O3: tensors (1, 1) and (.01, -.01): flat .9801, per tensor nothing lost."""
+    v = np.array([1, 1, 0.01, -0.01])
+    assert error2(ScaledSign(), v) == pytest.approx(0.9801, abs=1e-12)
+    assert error2(ScaledSign().bind(TENSORS), v) == 0
+    assert len(ScaledSign("fp32").bind(TENSORS).encode(v, RNG)) == 16 + 2 * (4 + 1)
+
+
+# ---------------------------------------------------------------- rand-k
+
+
+def test_rand_k_scales_what_it_keeps():
+    v = np.arange(1.0, 11)
+    sent = through(RandK(0.3), v)
+    assert np.count_nonzero(sent) == 3
+    np.testing.assert_allclose(sent[sent != 0], v[sent != 0] * 10 / 3)
+    assert RandK(0.3).omega(10) == pytest.approx(10 / 3 - 1)
+    assert RandK(0.3).contraction(10) is None and RandK(0.3, unbiased=False).omega(10) is None
+
+
+# ---------------------------------------------------------------- quantiser
+
+
+def test_nearest_quantisation():
+    """O13: (1/3, -2/3, 1, 0), squared error .0022222222."""
+    codec = Quantize(3, stochastic=False)
+    np.testing.assert_allclose(through(codec, QUANTISED), [1 / 3, -2 / 3, 1, 0], rtol=1e-15)
+    assert error2(codec, QUANTISED) == pytest.approx(0.0022222222, abs=1e-10)
+
+
+def test_stochastic_quantisation_is_unbiased_with_variance_a_hundredth():
+    """O13: every entry within 5 sqrt(.01 / N) of its value."""
+    draws = 4000
+    sent = np.stack([through(Quantize(3), QUANTISED) for _ in range(draws)])
+    assert np.abs(sent.mean(0) - QUANTISED).max() <= 5 * math.sqrt(0.01 / draws)
+    assert set(np.round(sent[:, 0] * 3).astype(int)) == {0, 1}
+    np.testing.assert_array_equal(sent[:, 2:], np.tile([1.0, 0.0], (draws, 1)))
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_the_contraction_of_nearest_is_reached(bits):
+    """All but the largest half a step up: each loses s^2/4 of scale^2."""
+    s, d = 2 ** (bits - 1) - 1, 33
+    v = np.full(d, np.nextafter(0.5, 0) / s)
+    v[0] = 1
+    codec = Quantize(bits, stochastic=False)
+    assert error2(codec, v) / float(v @ v) == pytest.approx(codec.contraction(d), rel=1e-12)
+    assert codec.contraction(d) == pytest.approx(32 / (32 + 4 * s * s))
+
+
+@pytest.mark.parametrize("bits", [2, 4])
+def test_the_variance_of_stochastic_is_reached(bits):
+    """All but the largest at y of a step, y = sqrt(c^2 + c) - c with c = s^2/(d-1): omega = 1/(2y) - 1."""
+    s, d = 2 ** (bits - 1) - 1, 33
+    c = s * s / (d - 1)
+    y = math.sqrt(c * c + c) - c
+    variance, norm2 = (d - 1) * y * (1 - y) / s**2, 1 + (d - 1) * y * y / s**2
+    assert Quantize(bits).omega(d) == pytest.approx(variance / norm2, rel=1e-12)
+    assert Quantize(bits).omega(d) == pytest.approx(1 / (2 * y) - 1, rel=1e-12)
+
+
+@pytest.mark.parametrize("bits", [2, 5, 16])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tiny_and_zero_vectors_quantise_without_dividing_by_zero(bits, dtype):
+    tiny = np.full(3, np.finfo(dtype).smallest_subnormal, dtype)
+    np.testing.assert_array_equal(through(Quantize(bits), tiny), tiny)
+    np.testing.assert_array_equal(through(Quantize(bits), np.zeros(3, dtype)), np.zeros(3))
+
+
+def test_minus_zero_is_not_a_code():
+    frame = bytearray(Quantize(4, stochastic=False).encode(np.array([1.0, 0.0]), RNG))
+    frame[-1] |= 0x08
+    with pytest.raises(FrameError, match="QUANT"):
+        Quantize(4, stochastic=False).decode(bytes(frame), 2)
+
+
+def test_bits_and_rounding_must_match():
+    v = np.ones(8)
+    for codec, other in ((Quantize(4), Quantize(5)), (Quantize(4), Quantize(4, stochastic=False))):
+        with pytest.raises(FrameError, match="not made by"):
+            codec.decode(other.encode(v, RNG), 8)
+
+
+# ---------------------------------------------------------------- bytes
+
+
+@pytest.mark.parametrize(
+    "codec, v, expected",
+    [
+        (
+            TopK(1 / 2, values="fp32", index="varint"),
+            X,
+            "01022000 01000000 00000000 13000000 03000000 000002 00004040 000040c0 00000040",
+        ),
+        (ScaledSign("fp32"), SIGNED, "01030000 01000000 00000000 05000000 0000c03f b0"),
+        (
+            Quantize(3, stochastic=False, values="fp32"),
+            QUANTISED,
+            "01040003 01000000 00000000 06000000 0000803f 3980",
+        ),
+    ],
+)
+def test_exact_bytes(codec, v, expected):
+    """O14."""
+    frame = wire.stamp(codec.encode(v, RNG), round=1)
+    assert frame.hex() == expected.replace(" ", "")
+
+
+def test_a_float32_vector_needs_no_value_type_to_be_named():
+    frame = ScaledSign().encode(SIGNED.astype(np.float32), RNG)
+    assert frame == ScaledSign("fp32").encode(SIGNED, RNG)
+
+
+@pytest.mark.parametrize("codec", [TopK(0.5), RandK(0.5)])
+def test_more_entries_than_the_ratio_allows_are_refused(codec):
+    with pytest.raises(FrameError, match="6 values, but 3 allowed"):
+        codec.decode(TopK(1.0).encode(X + 10, RNG), 6)
+
+
+@pytest.mark.parametrize("codec", [TopK(0.5, index="u32"), RandK(0.5, index="u32")])
+def test_zero_entries_and_other_index_codecs_are_refused(codec):
+    frame = bytearray(TopK(1 / 6, index="u32").encode(X, RNG))
+    frame[-8:] = bytes(8)
+    with pytest.raises(FrameError, match="a value is zero"):
+        codec.decode(bytes(frame), 6)
+    with pytest.raises(FrameError, match="expected u32 indices; got bitmask"):
+        codec.decode(TopK(0.5, index="bitmask").encode(X, RNG), 6)
+
+
+@pytest.mark.parametrize("payload", [b"", b"\1\0\0", b"\xff\xff\xff\xff", b"\2\0\0\0" + bytes(15)])
+def test_a_claimed_count_is_checked_against_the_bytes_that_came(payload):
+    with pytest.raises(FrameError):
+        TopK(1.0).decode(wire.build(wire.Kind.SPARSE, payload, flags=2 << 6), 2**40)
+
+
+def test_a_bound_codec_works_only_on_its_layout():
+    codec = ScaledSign().bind(TENSORS)
+    assert codec.groups == (2, 2)
+    with pytest.raises(ConfigError, match="ScaledSign: a vector's size must be 4, as bound; got 5"):
+        codec.encode(np.ones(5), RNG)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: TopK(0), "TopK.ratio must be in (0, 1]; got 0"),
+        (lambda: TopK(1.5), "TopK.ratio must be in (0, 1]; got 1.5"),
+        (lambda: RandK(-0.1), "RandK.ratio must be in (0, 1]; got -0.1"),
+        (lambda: Quantize(1), "Quantize.bits must be in 2..16; got 1"),
+        (lambda: Quantize(17), "Quantize.bits must be in 2..16; got 17"),
+        (lambda: Quantize(2.0), "Quantize.bits must be a whole number >= 1; got 2.0"),
+        (
+            lambda: ScaledSign("fp8"),
+            "ScaledSign.values must be None or one of fp32, fp16, bf16, fp64; got 'fp8'",
+        ),
+    ],
+)
+def test_bad_hyper_parameters(make, message):
+    with pytest.raises(ConfigError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+# ---------------------------------------------------------------- claims
+
+CODECS = [
+    Dense(),
+    Dense("fp16"),
+    Dense("bf16"),
+    Dense("fp32"),
+    TopK(1 / 8),
+    TopK(0.1, values="fp16", index="rice"),
+    TopK(0.3, values="bf16"),
+    RandK(0.2),
+    RandK(0.2, unbiased=False),
+    ScaledSign(),
+    ScaledSign("fp16"),
+    Quantize(2),
+    Quantize(4),
+    Quantize(3, stochastic=False),
+    Quantize(8, stochastic=False),
+]
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=str)
+def test_every_codec_keeps_its_promises(codec):
+    check_codec(codec)

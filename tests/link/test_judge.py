@@ -1,0 +1,71 @@
+"""The judgement: when a value has hardly changed."""
+
+import numpy as np
+import pytest
+
+from fedpace.link.judge import (
+    BLOCK,
+    hardly_changed,
+    moves_less,
+    squared_distance,
+    squared_norm,
+    suggested_constant,
+    threshold,
+)
+
+Y = np.array([3.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    "x, y, tau, fires",
+    [
+        ((3, 4.5), (3, 4), 0.1, True),
+        ((3, 4.51), (3, 4), 0.1, False),
+        ((3, 4.5), (3, 4), 0.05, False),
+        ((1e-9, 0), (0, 0), 0.1, False),
+        ((0, 0), (0, 0), 0.1, True),
+        ((3, 4), (3, 4), 0.0, False),
+    ],
+)
+def test_the_threshold_is_inclusive_and_zero_disables_it(x, y, tau, fires):
+    """O5; tau = .05 is what using m = 100 instead of n = 50 would give."""
+    assert hardly_changed(np.array(x, float), np.array(y, float), tau) is fires
+
+
+def test_the_papers_form_of_the_threshold():
+    """O5: C = 5, alpha = 1, n = 50."""
+    assert threshold(5, 1, 50) == 0.1
+
+
+@pytest.mark.parametrize(
+    "m, alpha, constant, half, all_clients",
+    [
+        (100, 1, 0.021460, 4.2919e-4, 2.1460e-4),
+        (100, 0.01, 0.0021460, 4.2919e-3, 2.1460e-3),
+        (100, 1e-4, 2.1460e-4, 0.042919, 0.021460),
+        (10, 1, 0.151743, 0.030349, 0.015174),
+    ],
+)
+def test_thresholds_of_the_suggested_size(m, alpha, constant, half, all_clients):
+    """O23: C = sqrt(alpha ln m) / m, tau = C / (alpha n)."""
+    c = suggested_constant(m, alpha)
+    assert c == pytest.approx(constant, rel=3e-5)
+    assert threshold(c, alpha, m // 2) == pytest.approx(half, rel=3e-5)
+    assert threshold(c, alpha, m) == pytest.approx(all_clients, rel=4e-5)
+
+
+def test_norms_are_summed_in_float64():
+    """In float32 the ones would vanish beside the 2^13 squared."""
+    v = np.ones(BLOCK + 5, np.float32)
+    v[0] = 2.0**13
+    assert squared_norm(v) == 2.0**26 + BLOCK + 4
+    assert squared_distance(v, np.zeros_like(v)) == 2.0**26 + BLOCK + 4
+
+
+def test_lag_compares_with_the_mean_of_the_last_steps():
+    """||x - y||^2 = 1 against tau^2 (1/R) sum of the last R squared steps; missing steps count as zero."""
+    x, y = np.array([1.0]), np.array([0.0])
+    assert moves_less(x, y, 1.0, (2.0, 0.0, 100.0), 2)
+    assert not moves_less(x, y, 1.0, (1.9,), 2)
+    assert moves_less(x, y, 2.0, (0.5,), 2)
+    assert not moves_less(x, x, 0.0, (1.0,), 1)
