@@ -14,8 +14,9 @@ from fedpace.record import Checkpoints, History, Run
 from fedpace.record.identity import identity
 from fedpace.record.keeper import Keeper
 from fedpace.record.progress import shown
-from fedpace.sim import Every, Population, Recorder
+from fedpace.sim import Every, Population, Recorder, Watcher
 from fedpace.sim.evaluation import every
+from fedpace.sim.report import under_way
 from fedpace.sim.simulate import outcome, prepare
 from fedpace.sim.simulation import Simulation
 
@@ -36,6 +37,7 @@ def simulate(
     progress: bool = False,
     traces: bool = True,
     recorders: Iterable[Recorder] = (),
+    watchers: Iterable[Watcher] = (),
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
@@ -47,7 +49,7 @@ def simulate(
     checkpoint in it and ends with the same bits; finished, it returns the result at once.
     `eager`: also compute what nobody uses; same result, more work.
     `progress`: show how far it is. `traces`: keep who did what when, for `Run.timeline()`.
-    `recorders`: told everything as it happens.
+    `recorders`: told everything as it happens; `watchers`: told every detail of it (`fedpace.check.Invariants`).
 
     A run that ends early raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is
     what was learned until then.
@@ -64,6 +66,7 @@ def simulate(
         solver=engine(compute, task, workers),
         evaluate_every=evaluate_every,
         recorder=history,
+        watchers=watchers,
     )
 
     def result() -> Run:
@@ -83,7 +86,7 @@ def simulate(
             counters=counters,
             summary={**facts, "real_seconds": spent()},
             traffic=end.traffic.plain(),
-            activities=history.activities,
+            activities=[*history.activities, *under_way(simulation)] if traces else (),
             fates=history.fates,
         )
 

@@ -55,4 +55,4 @@ def freeze(v: Vector) -> Vector:
 def is_finite(v: Vector) -> bool:
     """Whether every entry is finite: one pass, no temporary mask."""
     with np.errstate(over="ignore", invalid="ignore"):  # then the second look decides
-        return bool(np.isfinite(np.dot(v, v))) or bool(np.isfinite(v).all())
+        return math.isfinite(np.dot(v, v)) or bool(np.isfinite(v).all())

@@ -16,7 +16,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.client.state import ClientState, Delivery, Session
 from fedpace.link import Dense, Plain
 from fedpace.link.protocol import Context, Downlink, Uplink
-from fedpace.pace.protocol import Behaviour, Continuous, Interruptible, OnDemand
+from fedpace.pace.protocol import Behaviour, Continuous, Interruptible
 from fedpace.random import stream
 from fedpace.server.messages import Parcel, Receipt, Update
 from fedpace.vector import Vector, is_finite
@@ -43,19 +43,16 @@ class Kit:
     down: Downlink
     size: int  # of the model vector
     seed: int
+    exact: bool  # updates arrive as they were sent
 
     @classmethod
     def of(cls, algorithm: Algorithm, size: int, seed: int) -> Kit:
-        return cls(algorithm, algorithm.pace.client, algorithm.uplink, algorithm.downlink, size, seed)
+        up, down = algorithm.uplink, algorithm.downlink
+        return cls(algorithm, algorithm.pace.client, up, down, size, seed, exact=up == Plain())
 
     @property
     def polled(self) -> bool:
         return isinstance(self.behaviour, Continuous) and self.behaviour.polled
-
-    @property
-    def exact(self) -> bool:
-        """Whether updates arrive as they were sent."""
-        return self.up == Plain()
 
     @property
     def averaging(self) -> int | None:
@@ -87,35 +84,30 @@ class Client:
         delivery, self.state.inbox = self.state.inbox, None
         return delivery
 
-    def begin(self, parcel: Parcel, public: Vector | None, now: float) -> Session:
+    def begin(self, parcel: Parcel, public: Vector | None) -> Session:
         """Start a session from a parcel; `public` is the decoded model where everybody decodes the same."""
-        s, kit = self.state, self.kit
+        s, kit, correction = self.state, self.kit, None
         start = public
         if start is None:
             start, s.held = kit.down.receive(parcel.frames["model"], s.held, kit.size)
-        s.running = self._session(start, parcel.version, parcel.round, parcel.context, now)
         if kit.algorithm.correction is not None:
             control = CONTROL.decode(parcel.frames["control"], kit.size)
-            s.running = replace(s.running, correction=kit.algorithm.correction.before(s.control, control))
-        return s.running
+            correction = kit.algorithm.correction.before(s.control, control)
+        return self._session(start, parcel.version, parcel.round, parcel.context, correction)
 
-    def go_on(self, start: Vector, last: Session, now: float) -> Session:
+    def go_on(self, start: Vector, last: Session) -> Session:
         """QuAFL: start the next session from a model only this client holds."""
-        self.state.running = self._session(start, -1, last.round, last.context, now)
-        return self.state.running
+        return self._session(start, -1, last.round, last.context)
 
-    def _session(self, start: Vector, version: int, round: int, context: Context, now: float) -> Session:
+    def _session(
+        self, start: Vector, version: int, round: int, context: Context, correction: Vector | None = None
+    ) -> Session:
         s, local = self.state, self.kit.algorithm.local
         s.sessions += 1
         rng = stream(self.kit.seed, "work", self.number, s.sessions) if local.random_work else NO_DRAWS
         steps = local.work(self.number, round, self.samples, self.step_s, rng)
-        return Session(s.sessions, version, round, start, steps, replace(context, steps=steps), began_s=now)
-
-    def set_times(self, begins_s: float, ends_s: float) -> Session:
-        """When the running session began to compute and when it will be done."""
-        assert self.state.running is not None
-        self.state.running = replace(self.state.running, began_s=begins_s, ends_s=ends_s)
-        return self.state.running
+        s.running = Session(s.sessions, version, round, start, steps, context, correction)
+        return s.running
 
     # ------------------------------------------------------------ the end of a session
 
@@ -130,13 +122,21 @@ class Client:
             return s.wanted and s.upload is None
         return s.upload is None
 
-    def abandon(self) -> Session | None:
-        """The running session is lost. Who trains all the time starts over from the same model."""
-        s, lost = self.state, self.state.running
-        s.running = None
-        if lost is not None and s.inbox is None and not isinstance(self.kit.behaviour, OnDemand):
+    def leave(self) -> list[Session]:
+        """Go away: what is computed and sent is lost, newest first. An update stored until it is asked for stays."""
+        s, polled = self.state, self.kit.polled
+        lost = (s.running, None if polled else s.outbox, s.upload)
+        s.running = s.upload = s.pending = None
+        s.outbox, s.wanted = s.outbox if polled else None, False
+        return [session for session in lost if session is not None]
+
+    def start_over(self, lost: Session) -> bool:
+        """Who trains all the time puts the model of a lost session back, unless a newer one is there already."""
+        s = self.state
+        again = isinstance(self.kit.behaviour, Continuous) and s.inbox is None
+        if again:
             s.inbox = Delivery(lost.version, lost.round)
-        return lost
+        return again
 
     def polled(self) -> bool:
         """The server asks; True: upload now."""
@@ -148,7 +148,7 @@ class Client:
         """Stop with the whole steps done so far."""
         s, session = self.state, self.state.running
         assert session is not None, "only a client at work is interrupted"
-        share = (now - session.began_s) / (session.ends_s - session.began_s)
+        share = (now - s.times.began_s) / (s.times.ends_s - s.times.began_s)
         # a billionth of a step of slack, so that rounding never loses a step that was just finished
         done = min(session.steps, max(0, math.floor(session.steps * share + 1e-9)))
         s.outbox, s.running = replace(session, steps=done), None
@@ -170,7 +170,8 @@ class Client:
         if is_finite(delta):  # else an empty update says that the session failed
             rng = stream(kit.seed, "up", self.number, session.number)
             sent = session.start + delta if whole else delta
-            frames["update"], up = kit.up.send(sent, s.up, session.context, rng)
+            context = replace(session.context, steps=session.steps)
+            frames["update"], up = kit.up.send(sent, s.up, context, rng)
             extra, control = self._corrected(session, delta, a_norm1)
             if extra is not None:
                 frames["control"] = CONTROL.encode(extra, rng)

@@ -19,7 +19,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One local solve: what decides its outcome, and when it began."""
+    """One local solve: what decides its outcome."""
 
     number: int
     version: int  # the server version behind `start`; -1 for a model only this client holds
@@ -28,6 +28,13 @@ class Session:
     steps: int
     context: Context
     correction: Vector | None = None  # added to every gradient
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When a session took its model out of the receive buffer, began to compute, and will be done."""
+
+    taken_s: float = 0.0
     began_s: float = 0.0
     ends_s: float = 0.0
 
@@ -38,6 +45,7 @@ class ClientState:
     inbox: Delivery | None = None  # receive buffer: one slot, overwritten
     seen: int = -1  # newest broadcast taken out
     running: Session | None = None
+    times: Times = Times()  # of the running session
     outbox: Session | None = None  # finished and not yet sent: one slot
     upload: Session | None = None  # sent and not yet acknowledged: one at most
     pending: Any = None  # the memories as they will be once `upload` is acknowledged

@@ -11,7 +11,8 @@ from fedpace.client.machine import Memories
 from fedpace.link.frame import Phantom
 from fedpace.record.tree import Adapter, Tree, Typed, pack, unpack
 from fedpace.server import ServerState, Update
-from fedpace.sim.report import Reported, Reporter
+from fedpace.sim.report import Reported
+from fedpace.sim.simulate import reporter_of
 from fedpace.sim.simulation import SimState, Simulation
 from fedpace.sim.timeline import Phase, Timeline
 from fedpace.vector import Vector
@@ -33,7 +34,7 @@ class Snapshot:
 def take(simulation: Simulation) -> Tree:
     """The state as it is, for a caller that stands between two events."""
     clients = {number: client.state for number, client in simulation.clients.items()}
-    whole = Snapshot(simulation.server.state, clients, simulation.state, _reporter(simulation).state)
+    whole = Snapshot(simulation.server.state, clients, simulation.state, reporter_of(simulation).state)
     return pack(whole, _template(simulation), ADAPTERS)
 
 
@@ -41,7 +42,7 @@ def put(tree: Tree, simulation: Simulation) -> None:
     """Make a simulation that has not begun go on from there; TreeError if it is one of another kind."""
     whole: Snapshot = unpack(tree, _template(simulation), ADAPTERS)
     simulation.server.state = whole.server
-    _reporter(simulation).state = whole.reported
+    reporter_of(simulation).state = whole.reported
     simulation.restore(whole.sim, whole.clients)
 
 
@@ -69,11 +70,6 @@ def _returned(method: Any) -> Typed:
     """The type of the state in a method's `(output, state)`, as its annotation says."""
     result = get_type_hints(method).get("return", Any)
     return Typed((*get_args(result), Any, Any)[1])
-
-
-def _reporter(simulation: Simulation) -> Reporter:
-    assert isinstance(simulation.watcher, Reporter)
-    return simulation.watcher
 
 
 def _rows_to_dict(rows: SpilledRows) -> dict[int, Vector | None]:

@@ -53,6 +53,8 @@ class Server:
         )
         self.state.versions.keeps = algorithm.pace.keeps
         self._publish()
+        self._parcel: Parcel  # the last one made
+        self._parcel_key: tuple[int, int, int] | None = None
 
     # ------------------------------------------------------------ what happened
 
@@ -117,7 +119,13 @@ class Server:
         return [message for message in messages if message is not None]
 
     def retrieve(self, client: int, version: int, round: int) -> Parcel:
-        """The frames of a model, made for the client that takes it now."""
+        """The frames of a model, made for the client that takes it now, or once for all where they are the same."""
+        key = (self.state.version, version, round)
+        if not self.down.shared or key != self._parcel_key:
+            self._parcel, self._parcel_key = self._make_parcel(client, version, round), key
+        return self._parcel
+
+    def _make_parcel(self, client: int, version: int, round: int) -> Parcel:
         s = self.state
         frames = {"model": self._frame(client, version)}
         if self.algorithm.correction is not None:
@@ -133,15 +141,21 @@ class Server:
 
     # ------------------------------------------------------------ the journey of an update
 
-    def _decode(self, update: Update) -> tuple[Arrived, object]:
-        size = self.state.x.size
-        memory = self.state.up.get(update.client)
+    def used(self, update: Update) -> Vector:
+        """What this update will be taken for; changes nothing."""
+        return self._delta(update)[0]
+
+    def _delta(self, update: Update) -> tuple[Vector, object]:
+        size, memory = self.state.x.size, self.state.up.get(update.client)
         if memory is None:
             memory = self.up.init(size, self.state.x.dtype)
-        delta, memory = self.up.receive(update.frames["update"], memory, size)
+        return self.up.receive(update.frames["update"], memory, size)
+
+    def _decode(self, update: Update) -> tuple[Arrived, object]:
+        delta, memory = self._delta(update)
         control = None
         if self.algorithm.correction is not None:
-            control = CONTROL.decode(update.frames.get("control", b""), size)
+            control = CONTROL.decode(update.frames.get("control", b""), self.state.x.size)
         arrived = Arrived(update.header, delta, update.steps, update.a_norm1, update.samples, control)
         return arrived, memory
 
@@ -164,8 +178,8 @@ class Server:
         if self.algorithm.correction is not None and arrived.control is not None:
             s.control = self.algorithm.correction.fold(contribution, arrived.control, s.control)
         s.members.clients += [header.client] * count
+        s.members.sessions += [header.session] * count
         s.members.staleness += [stale] * count
-        s.members.steps.append(arrived.steps)
         s.counts.taken += 1
 
     def _steps(self, step: bool) -> tuple[Step, ...]:
@@ -191,8 +205,8 @@ class Server:
             s.control = rules.correction.stepped(s.control)
         self._remember_norm(before)
         self._publish()
-        members, s.members = s.members, Members()
-        return Step(s.version, s.x, tuple(members.clients), tuple(members.staleness), tuple(members.steps))
+        m, s.members = s.members, Members()
+        return Step(s.version, s.x, tuple(m.clients), tuple(m.sessions), tuple(m.staleness))
 
     def _offer_kept(self) -> bool:
         """Offer what was kept to the new step, in order; True if that makes the next one due."""

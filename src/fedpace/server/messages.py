@@ -88,8 +88,8 @@ class Step:
     version: int
     x: Vector  # the model after it
     clients: tuple[int, ...]  # with multiplicity
+    sessions: tuple[int, ...]  # of each client's own count, aligned with `clients`
     staleness: tuple[int, ...]  # aligned with `clients`
-    local_steps: tuple[int, ...]  # K_i, once per update
 
 
 @dataclass(frozen=True, slots=True)

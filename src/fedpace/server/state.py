@@ -27,8 +27,8 @@ class Members:
     """Who is in the step that is being formed, in order of arrival, with multiplicity."""
 
     clients: list[int] = field(default_factory=list)
+    sessions: list[int] = field(default_factory=list)
     staleness: list[int] = field(default_factory=list)
-    steps: list[int] = field(default_factory=list)  # K_i, once per client
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from fedpace.sim.evaluation import Every
 from fedpace.sim.laws import Between, Inverse
 from fedpace.sim.population import Devices, Population
 from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
-from fedpace.sim.simulate import Outcome, simulate
+from fedpace.sim.watcher import Watcher
 
 __all__ = [
     "Activity",
@@ -13,9 +13,8 @@ __all__ = [
     "Every",
     "Fate",
     "Inverse",
-    "Outcome",
     "Population",
     "Recorder",
     "StepRecord",
-    "simulate",
+    "Watcher",
 ]

@@ -1,14 +1,16 @@
-"""One call runs an experiment under the virtual clock."""
+"""The parts of an experiment under the virtual clock, joined; and what came out."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from fedpace.algorithm import Algorithm
-from fedpace.compute import Engine, Task, engine
+from fedpace.compute import Engine, Task
 from fedpace.errors import require, require_count
+from fedpace.link.traffic import Traffic
 from fedpace.pace import ByShare, Interrupting
 from fedpace.server import Server
 from fedpace.sim.evaluation import Every, every
@@ -16,7 +18,7 @@ from fedpace.sim.population import Devices, Population
 from fedpace.sim.recorder import Recorder
 from fedpace.sim.report import Reporter
 from fedpace.sim.simulation import Simulation
-from fedpace.sim.traffic import Traffic
+from fedpace.sim.watcher import Watcher
 from fedpace.vector import Vector
 
 
@@ -30,43 +32,6 @@ class Outcome:
     traffic: Traffic
 
 
-def simulate(
-    algorithm: Algorithm,
-    task: Task,
-    population: Population | None = None,
-    *,
-    rounds: int,
-    seed: int = 0,
-    workers: int = 1,
-    compute: str = "auto",
-    evaluate_every: int | str | Every | None = 1,
-    recorder: Recorder,
-    eager: bool = False,
-) -> Outcome:
-    """Run `rounds` server steps and report each to the recorder.
-
-    `population=None` means one second per solve and free transfer. `eager` computes every session, also
-    those whose result nobody uses; the outcome is the same to the bit.
-    """
-    simulation = prepare(
-        algorithm,
-        task,
-        population,
-        rounds=rounds,
-        seed=seed,
-        eager=eager,
-        solver=engine(compute, task, workers),
-        evaluate_every=evaluate_every,
-        recorder=recorder,
-    )
-    try:
-        simulation.begin()
-        simulation.run(rounds)
-    finally:
-        simulation.engine.close()
-    return outcome(simulation)
-
-
 def prepare(
     algorithm: Algorithm,
     task: Task,
@@ -78,6 +43,7 @@ def prepare(
     solver: Engine,
     evaluate_every: int | str | Every | None,
     recorder: Recorder,
+    watchers: Iterable[Watcher] = (),
 ) -> Simulation:
     """All the parts of a run, checked and joined; nothing has happened yet."""
     require_count(rounds, "rounds")
@@ -95,15 +61,24 @@ def prepare(
         last=rounds,
     )
     reporter = Reporter(recorder, task, every(evaluate_every), rounds)
-    return Simulation(server, task, devices, solver, reporter, eager=eager)
+    return Simulation(server, task, devices, solver, reporter, *watchers, eager=eager)
 
 
 def outcome(simulation: Simulation) -> Outcome:
     """What there is to know at the end, or at any moment."""
+    server, state = simulation.server.state, simulation.state
     facts: dict[str, int | str] = {"compute": getattr(simulation.engine, "name", "custom")}
-    facts |= asdict(simulation.state.tally) | asdict(simulation.server.state.counts)
-    state = simulation.state
-    return Outcome(simulation.server.state.x, state.line.now, facts, state.traffic)
+    facts |= asdict(state.tally) | asdict(server.counts)
+    in_buffer = set(zip(server.members.clients, server.members.sessions, strict=True))
+    facts["discarded"] = len(in_buffer) + len(server.kept)
+    return Outcome(server.x, state.line.now, facts, reporter_of(simulation).state.traffic)
+
+
+def reporter_of(simulation: Simulation) -> Reporter:
+    """The first of a simulation's watchers, which `prepare` made."""
+    reporter = simulation.watchers[0]
+    assert isinstance(reporter, Reporter)
+    return reporter
 
 
 def check_sizes(algorithm: Algorithm, task: Task) -> None:

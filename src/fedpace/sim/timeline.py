@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from fedpace.errors import require
-
 SERVER = 1 << 62  # sorts after every client at the same instant and phase
 
 
@@ -34,7 +32,8 @@ class Timeline:
     heap: list[Event] = field(default_factory=list)
 
     def at(self, when: float, phase: Phase, client: int = SERVER, what: Any = None) -> None:
-        require(when >= self.now, "event time", when, f">= now ({self.now})")
+        if when < self.now:
+            raise ValueError(f"an event must not lie in the past: {when} < {self.now}")
         self.serial += 1
         heapq.heappush(self.heap, (when, phase, client, self.serial, what))
 
@@ -43,6 +42,3 @@ class Timeline:
         event = heapq.heappop(self.heap)
         self.now = event[0]
         return event
-
-    def __len__(self) -> int:
-        return len(self.heap)
