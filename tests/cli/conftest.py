@@ -15,6 +15,12 @@ class Said:
     err: str
 
 
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory, monkeypatch) -> None:
+    """Runs are kept away from those of whoever runs the tests."""
+    monkeypatch.setenv("FEDPACE_HOME", str(tmp_path_factory.mktemp("home")))
+
+
 @pytest.fixture
 def fedpace(capsys) -> Callable[..., Said]:
     """Run a command line in this process: `fedpace("run", "fedgm")`."""

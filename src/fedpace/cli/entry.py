@@ -68,7 +68,8 @@ def _top_level(word: str) -> int:
     return 0
 
 
-def _run_verb(verb: str, words: Sequence[str]) -> int:
+def parser_of(verb: str) -> Parser:
+    """The parser of one verb's words; the parsed ones have its `command`."""
     module = importlib.import_module(f"fedpace.cli.{verb}")
     parser = Parser(
         prog=f"fedpace {verb}",
@@ -76,12 +77,17 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
-    args = parser.parse_args(words)
+    parser.set_defaults(command=module.command)
+    return parser
+
+
+def _run_verb(verb: str, words: Sequence[str]) -> int:
+    args = parser_of(verb).parse_args(words)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.simplefilter("ignore", RuntimeWarning)  # overflow in a run that diverges: that is reported
-        warnings.showwarning = lambda message, *_: print(f"{parser.prog}: note: {message}", file=sys.stderr)
-        return int(module.command(args))
+        warnings.showwarning = lambda message, *_: print(f"fedpace {verb}: note: {message}", file=sys.stderr)
+        return int(args.command(args))
 
 
 def _fail(verb: str | None, error: object, code: int) -> int:
