@@ -7,15 +7,15 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import experiment
 from fedpace.cli.population import population
 from fedpace.errors import (
+    ConfigError,
     DivergedError,
-    FedpaceError,
     InterruptedRun,
     StalledError,
     StorageError,
@@ -113,6 +113,15 @@ def words(
     return (algorithm, *(word for pair in [*options, ("--seed", str(seed)), *chosen] for word in pair))
 
 
+def check_options(args: argparse.Namespace) -> None:
+    """Refuse what cannot be meant before anything is loaded."""
+    from fedpace.record import Checkpoints
+
+    Checkpoints("", args.checkpoint_every)
+    if args.no_store and args.name is not None:
+        raise ConfigError(f"--name must go with a run that is kept, without --no-store; got {args.name!r}")
+
+
 def open_store(args: argparse.Namespace, *, needed: bool = False) -> Store | None:
     """The run store; None where it is not wanted, or cannot be had and is not needed."""
     if getattr(args, "no_store", False):
@@ -163,12 +172,17 @@ def carry_on(
     try:
         run = _simulate(what, traces=traces, progress=progress, checkpoint=plan, recorders=[writer])
     except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
+        error.run = _named(error.run, entry)
         full = isinstance(error, StorageError)  # then less is kept, and the first error is the one to tell
         with contextlib.suppress(StorageError, OSError) if full else contextlib.nullcontext():
             _end(store, entry, error.run, writer, EARLY[type(error)], str(error))
         raise
     _end(store, entry, run, writer, "done", "")
-    return run
+    return _named(run, entry)
+
+
+def _named(run: Run, entry: Entry) -> Run:
+    return replace(run, summary={**run.summary, "name": entry.name})
 
 
 def _simulate(what: Experiment, **options: Any) -> Run:
@@ -203,10 +217,7 @@ def _end(store: Store, entry: Entry, run: Run, writer: Any, status: str, note: s
     writer.flush()
     folder = store.folder(entry.name)
     artifacts.write(folder, run)
-    store.set(entry.id, status, counters=run.counters, summary=run.summary, note=note)
+    known = {"counters": run.counters, "summary": run.summary, "traffic": run.traffic, "note": note}
+    store.set(entry.id, status, **known)
     if status in OVER:
         keeper.clear(folder)
-
-
-def exit_code(error: FedpaceError | InterruptedRun) -> int:
-    return 3 if isinstance(error, DivergedError) else 130 if isinstance(error, InterruptedRun) else 2

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fedpace.cli import experiment, show
-from fedpace.cli.population import population
+from fedpace.cli import experiment, keep, show
 from fedpace.cli.remarks import remarks
-from fedpace.errors import DivergedError, FedpaceError, InterruptedRun, StalledError
+from fedpace.errors import DivergedError, FedpaceError, InterruptedRun, StalledError, StorageError
 
 if TYPE_CHECKING:
     from fedpace.compute import Task
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("algorithm", metavar="ALGORITHM", help="a name from `fedpace list`")
     experiment.add_options(parser)
+    keep.add_run_options(parser)
+    add_output(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
     out = parser.add_argument_group("output")
     out.add_argument("--json", metavar="FILE", help="write result and history")
     out.add_argument("--plot", metavar="FILE", help="draw accuracy and loss (.png, .svg, .pdf)")
@@ -30,33 +35,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(args: argparse.Namespace) -> int:
     """Simulate one algorithm and show what came out.
 
-    Every client works at its own pace under a virtual clock; the same seed gives the same bits.
+    Every client works at its own pace under a virtual clock; the same seed gives the same bits. Every run is
+    kept (`fedpace runs`) and, once it has a checkpoint, goes on after a crash with `fedpace resume NAME`.
     """
-    _require_writable(args)
-    [algorithm] = experiment.make_algorithms([args.algorithm], args).values()
-    devices = population(args.population)
-    task = experiment.load_task(args, args.seed)
+    require_writable(args)
+    keep.check_options(args)
+    what = keep.one_experiment(args)
+    store = keep.open_store(args, needed=args.name is not None)
 
-    from fedpace import simulate
-
-    try:
-        run = simulate(
-            algorithm,
-            task,
-            devices,
-            seed=args.seed,
-            **experiment.execution(args),
+    def work() -> Run:
+        return keep.execute(
+            what,
+            store,
+            name=args.name,
+            every=args.checkpoint_every,
             traces=args.timeline is not None,
             progress=not args.quiet,
         )
-    except (DivergedError, StalledError, InterruptedRun) as error:
-        _finish(error.run, task, args)
-        return _ended_early(error)
+
+    return finish_with(work, what.task, args, "run")
+
+
+def finish_with(work: Callable[[], Run], task: Task, args: argparse.Namespace, verb: str) -> int:
+    """Do the work, then write and show what came of it, also if it ended early."""
+    try:
+        run = work()
+    except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
+        if error.run is not None:
+            _finish(error.run, task, args)
+        return _ended_early(error, verb)
     _finish(run, task, args)
     return 0
 
 
-def _require_writable(args: argparse.Namespace) -> None:
+def require_writable(args: argparse.Namespace) -> None:
     """Find out before the run, not after it."""
     from fedpace.record import files, plot
 
@@ -87,6 +99,6 @@ def _finish(run: Run, task: Task, args: argparse.Namespace) -> None:
             print(f"note: {remark}")
 
 
-def _ended_early(error: FedpaceError | InterruptedRun) -> int:
-    print(f"fedpace run: {error}", file=sys.stderr)
+def _ended_early(error: FedpaceError | InterruptedRun, verb: str) -> int:
+    print(f"fedpace {verb}: {error}", file=sys.stderr)
     return 3 if isinstance(error, DivergedError) else 130 if isinstance(error, InterruptedRun) else 2

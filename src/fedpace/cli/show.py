@@ -71,6 +71,7 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     rows += (
         [("real time", format_seconds(run.summary["real_seconds"]))] if "real_seconds" in run.summary else []
     )
+    rows += [("kept as", str(run.summary["name"]))] if "name" in run.summary else []
     return rows
 
 

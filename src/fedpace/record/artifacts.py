@@ -28,6 +28,8 @@ class Described:
 
     name: str
     text: str
+    up: None = None
+    down: None = None
 
     def __repr__(self) -> str:
         return self.text
@@ -59,7 +61,8 @@ def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:
         model=model,
         layout=layout,
         counters=entry.counters,
-        summary=entry.summary,
+        summary={**entry.summary, "name": entry.name},
+        traffic=entry.traffic,
         activities=activities,
         fates=fates,
     )

@@ -130,7 +130,6 @@ class Keeper:
             snapshot.put(tree, simulation)
         except CheckpointError as error:
             raise CheckpointError(f"{path} cannot be gone on from: {error}{self._offer(other)}") from None
-        history.model = simulation.server.state.x
         self._spent, self._kept = head["real_seconds"], head["version"]
         if self.plan.previous:
             checkpoint.step_back(self.folder)

@@ -50,6 +50,7 @@ class Entry:
     about: Mapping[str, Any]  # versions, machine, papers
     counters: Mapping[str, int]
     summary: Mapping[str, Any]
+    traffic: Mapping[str, Any]
     note: str
 
 
@@ -140,7 +141,7 @@ class Store:
                 connection.execute(sql.insert(STEPS), missing)
 
     def set(self, run: int, status: str, **values: Any) -> None:
-        """How a run is, and what is known by now: counters, summary, note."""
+        """How a run is, and what is known by now: counters, summary, traffic, note."""
         plain = {
             key: value if isinstance(value, str) else json.dumps(dict(value)) for key, value in values.items()
         }
@@ -187,10 +188,10 @@ class Store:
         with self._reading() as connection:
             return [_record(row) for row in connection.execute(query)]
 
-    def last_steps(self) -> dict[int, StepRecord]:
-        """The newest record of each run, by the run's number."""
+    def last_steps(self, *, evaluated: bool = False) -> dict[int, StepRecord]:
+        """The newest record of each run, or the newest with metrics, by the run's number."""
         newest = sql.select(STEPS.c.run, sql.func.max(STEPS.c.version).label("version")).group_by(STEPS.c.run)
-        last = newest.subquery()
+        last = (newest.where(STEPS.c.metrics != "{}") if evaluated else newest).subquery()
         both = (STEPS.c.run == last.c.run) & (STEPS.c.version == last.c.version)
         with self._reading() as connection:
             rows = connection.execute(sql.select(STEPS).join(last, both))
@@ -303,5 +304,5 @@ def _record(row: Any) -> StepRecord:
 
 
 def _entry(row: Any) -> Entry:
-    texts = {"experiment", "arguments", "about", "counters", "summary"}
+    texts = {"experiment", "arguments", "about", "counters", "summary", "traffic"}
     return Entry(**{k: json.loads(v) if k in texts else v for k, v in row._mapping.items()})

@@ -42,6 +42,7 @@ RUNS = Table(
     Column("about", Long, nullable=False),  # versions, machine, papers
     Column("counters", Long, nullable=False, server_default="{}"),
     Column("summary", Long, nullable=False, server_default="{}"),
+    Column("traffic", Long, nullable=False, server_default="{}"),
     Column("note", Long, nullable=False, server_default=""),  # why it ended early
     Index("runs_by_fingerprint", "fingerprint"),
 )

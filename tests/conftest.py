@@ -1,0 +1,12 @@
+"""What holds for every test."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the run store of whoever runs the tests."""
+    monkeypatch.setenv("FEDPACE_HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.delenv("FEDPACE_STORE", raising=False)
