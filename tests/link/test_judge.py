@@ -69,3 +69,10 @@ def test_lag_compares_with_the_mean_of_the_last_steps():
     assert not moves_less(x, y, 1.0, (1.9,), 2)
     assert moves_less(x, y, 2.0, (0.5,), 2)
     assert not moves_less(x, x, 0.0, (1.0,), 1)
+
+
+def test_what_diverges_has_always_changed():
+    huge = np.array([1e200])
+    assert squared_norm(huge) == squared_distance(huge, -huge) == np.inf
+    assert not hardly_changed(huge, -huge, 1e9)
+    assert not moves_less(huge, -huge, 1.0, (np.inf,), 1)

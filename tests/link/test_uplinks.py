@@ -107,6 +107,23 @@ def test_non_finite_updates_are_refused_before_anything_is_remembered():
             link.send(np.array([1, np.nan, 0, 0]), sender, Context(1), RNG)
 
 
+@pytest.mark.parametrize("link", [ErrorFeedback(TopK(0.5)), EF21(Dense()), EF21(ScaledSign())])
+def test_a_memory_that_runs_over_is_refused_and_not_warned_about(link):
+    huge = np.array([1.0, -1.0]) * np.finfo(float).max
+    sender, _ = start(link, 2)
+    with pytest.raises(NonFiniteError):
+        for t, v in enumerate((huge, -huge, huge, huge)):
+            _, sender = link.send(v, sender, Context(t), RNG)
+
+
+def test_a_change_beyond_the_range_of_what_is_held_is_refused():
+    """A float64 frame on a link that holds float32."""
+    link = EF21(Dense())
+    frame, _ = link.send(np.array([1e300]), link.init(1, FLOAT64), Context(0), RNG)
+    with pytest.raises(NonFiniteError):
+        link.receive(frame, link.init(1, np.dtype(np.float32)), 1)
+
+
 # ---------------------------------------------------------------- EF21
 
 

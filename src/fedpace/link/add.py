@@ -8,7 +8,11 @@ from fedpace.link.values import finite
 from fedpace.vector import Vector
 
 
-def add(a: Vector, b: Vector) -> Vector:
-    """a + b; NonFiniteError if two numbers within range have a sum that is not."""
+def add(held: Vector, change: Vector) -> Vector:
+    """held + change in the type of what is held; NonFiniteError if a sum is out of its range.
+
+    Nothing is held yet where `held` is empty.
+    """
     with np.errstate(over="ignore"):
-        return finite(a + b, "a sum of received values")
+        total = held + change if held.size else change
+        return finite(total.astype(held.dtype, copy=False), "a sum of received values")

@@ -44,9 +44,10 @@ class EF21:
     def send(
         self, v: Vector, state: Estimate, context: Context, rng: np.random.Generator
     ) -> tuple[bytes, Estimate]:
-        change = v - state.g if state.g.size else v
+        with np.errstate(over="ignore"):  # the codec refuses what is not finite
+            change = v - state.g if state.g.size else v
         frame = self.codec.encode(change, rng)
-        g = self._moved(state.g, self.codec.decode(frame, v.size))
+        g = freeze(add(state.g, self.codec.decode(frame, v.size)))
         stamped = wire.stamp(frame, round=context.round, ref=state.version, flags=wire.DIFF)
         return stamped, Estimate(state.version + 1, context.round, g)
 
@@ -56,12 +57,8 @@ class EF21:
         if header.ref not in (0, state.version):
             raise ResyncError(f"a change of version {header.ref} came; version {state.version} is held")
         before = state.g if header.ref else np.empty_like(state.g, shape=0)
-        g = self._moved(before, self.codec.decode(frame, size))
+        g = freeze(add(before, self.codec.decode(frame, size)))
         return g, Estimate(header.ref + 1, header.round, g)
 
     def resync(self, state: Estimate) -> Estimate:
         return Estimate(0, 0, np.empty_like(state.g, shape=0))
-
-    def _moved(self, g: Vector, change: Vector) -> Vector:
-        moved = add(g, change) if g.size else change
-        return freeze(moved.astype(g.dtype))

@@ -1,4 +1,7 @@
-"""Has a value changed enough to be worth sending? Norms are summed in float64, whatever the vectors are."""
+"""Has a value changed enough to be worth sending? Norms are summed in float64, whatever the vectors are.
+
+A norm may be infinite when a run diverges; such a value has always changed.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,14 @@ from fedpace.vector import Vector
 BLOCK = 1 << 17  # entries at a time, so that the float64 copy stays in the cache
 
 
+@np.errstate(over="ignore")
 def squared_norm(v: Vector) -> float:
     """||v||^2."""
     blocks = (v[i : i + BLOCK] for i in range(0, v.size, BLOCK))
     return float(sum(np.square(block, dtype=np.float64).sum() for block in blocks))
 
 
+@np.errstate(over="ignore")
 def squared_distance(x: Vector, y: Vector) -> float:
     """||x - y||^2."""
     total = 0.0
@@ -29,12 +34,18 @@ def squared_distance(x: Vector, y: Vector) -> float:
 
 def hardly_changed(x: Vector, y: Vector, tau: float) -> bool:
     """NLA and AA: ||x - y|| <= tau ||y||, never for tau = 0."""
-    return tau > 0 and math.sqrt(squared_distance(x, y)) <= tau * math.sqrt(squared_norm(y))
+    if tau <= 0:
+        return False
+    moved = math.sqrt(squared_distance(x, y))
+    return moved <= tau * math.sqrt(squared_norm(y)) and moved < math.inf
 
 
 def moves_less(x: Vector, y: Vector, tau: float, step_norms: Sequence[float], window: int) -> bool:
     """LAG: ||x - y||^2 <= tau^2 / R times the sum of the last R squared steps of the model."""
-    return tau > 0 and squared_distance(x, y) <= tau**2 * sum(step_norms[:window]) / window
+    if tau <= 0:
+        return False
+    moved = squared_distance(x, y)
+    return moved <= tau**2 * sum(step_norms[:window]) / window and moved < math.inf
 
 
 def threshold(constant: float, alpha: float, clients: int) -> float:

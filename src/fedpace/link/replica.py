@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,9 +27,7 @@ class Replica:
 
 def near(x: Vector, h: Vector, tau: float) -> bool:
     """Whether h will do for x: equal, or ||x - h|| <= tau ||h||."""
-    return np.array_equal(x, h) or (
-        tau > 0 and math.sqrt(judge.squared_distance(x, h)) <= tau * math.sqrt(judge.squared_norm(h))
-    )
+    return np.array_equal(x, h) or judge.hardly_changed(x, h, tau)
 
 
 def overwrites(codec: Codec, x: Vector) -> bool:
@@ -84,8 +81,4 @@ def _apply(codec: Codec, frame: bytes, header: wire.Header, h: Vector) -> Vector
         at, picked = sparse.read(frame, Kind.SET_SPARSE, h.size, h.size, values.type_name(h, None), index)
         return overwrite(h, at, picked)
     wire.require_flags(header, wire.DIFF)
-    return added(h, codec.decode(frame, h.size))
-
-
-def added(h: Vector, change: Vector) -> Vector:
-    return freeze(add(h, change).astype(h.dtype, copy=False))
+    return freeze(add(h, codec.decode(frame, h.size)))

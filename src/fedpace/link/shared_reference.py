@@ -8,11 +8,12 @@ import numpy as np
 
 from fedpace.link import frame as wire
 from fedpace.link import replica
+from fedpace.link.add import add
 from fedpace.link.dense import encode_dense
 from fedpace.link.frame import Kind
 from fedpace.link.indices import Indices
 from fedpace.link.protocol import Codec
-from fedpace.vector import Vector
+from fedpace.vector import Vector, freeze
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def _move(codec: Codec, x: Vector, state: SharedState, rng: np.random.Generator)
         at = replica.entries(codec, r)
         return Change(state.version, at), replica.overwrite(state.model, at, x[at])
     frame = codec.encode(r, rng)
-    w = replica.added(state.model, codec.decode(frame, x.size))
+    w = freeze(add(state.model, codec.decode(frame, x.size)))
     return Change(state.version, np.empty(0, np.int64), frame), w
 
 
