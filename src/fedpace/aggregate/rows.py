@@ -106,6 +106,10 @@ class SpilledRows:
     def nbytes(self) -> int:
         return 0
 
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
     def _row(self, at: int) -> Vector:
         assert self._shape is not None
         row = self._shape
