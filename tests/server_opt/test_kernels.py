@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import fields
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from fedpace import kernels
+from fedpace.kernels import memory
 from fedpace.server_opt import Adagrad, Adam, AMSGrad, Momentum, ServerOpt, Yogi
 from fedpace.vector import Vector, freeze
 
@@ -93,3 +95,39 @@ def test_a_read_only_cache_directory_is_no_obstacle(monkeypatch: pytest.MonkeyPa
     kernels._compiled.cache_clear()
     assert total.tolist() == [3.0, 3.0, 3.0]
     assert len(cached) == 1
+
+
+def address(v: Vector) -> int:
+    return int(v.__array_interface__["data"][0])
+
+
+def test_memory_of_long_vectors_is_used_again_once_nobody_holds_it() -> None:
+    model = np.zeros(memory.LONG_BYTES // 4 + 1, np.float32)
+    first = kernels.empty_like(model)
+    place, view = address(first), first[10:]
+    del first
+    assert address(kernels.empty_like(model)) != place, "a view still looks at it"
+    del view
+    assert address(kernels.empty_like(model)) == place
+
+
+def test_lent_memory_makes_ordinary_vectors() -> None:
+    model = np.zeros(memory.LONG_BYTES // 8 + 1)
+    lent = kernels.empty_like(model)
+    assert (lent.shape, lent.dtype, lent.flags.c_contiguous, lent.flags.writeable) == (
+        model.shape,
+        model.dtype,
+        True,
+        True,
+    )
+    lent[:] = 3.0
+    assert np.array_equal(pickle.loads(pickle.dumps(lent)), lent)
+    assert kernels.empty_like(model[:5]).base is None
+
+
+def test_only_few_blocks_lie_idle() -> None:
+    model = np.zeros(memory.LONG_BYTES // 4 + 2, np.float32)
+    lent = [kernels.empty_like(model) for _ in range(4)]
+    assert len({address(v) for v in lent}) == 4
+    lent.clear()
+    assert len(memory._idle[model.size, model.dtype]) == memory.KEPT

@@ -20,7 +20,7 @@ class Total:
         """factor * v more, and `weight` more to divide by; what went in is spent."""
         factor, weight = float(factor), self.weight + float(weight)  # a numpy scalar would widen float32
         if self.vector is None:
-            return Total(v * factor, weight)
+            return Total(kernels.scaled(v, factor), weight)
         kernels.add_scaled(self.vector, v, factor)
         return Total(self.vector, weight)
 

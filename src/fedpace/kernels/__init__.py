@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedpace.kernels import loops
+from fedpace.kernels.memory import empty_like
 
 if TYPE_CHECKING:
     from fedpace.vector import Vector
+
+__all__ = ["LONG", "add_scaled", "empty_like", "fits", "run", "scaled"]
 
 LONG = 1 << 17  # half a megabyte of float32: about where the operands leave the cache
 
@@ -25,6 +28,11 @@ def fits(*vectors: Vector) -> bool:
     """Whether the loops take these: long, contiguous, of one floating type."""
     first = vectors[0]
     return first.size >= LONG and all(v.dtype == first.dtype and v.flags.c_contiguous for v in vectors)
+
+
+def scaled(v: Vector, factor: float) -> Vector:
+    """factor * v, as a new vector."""
+    return np.multiply(v, factor, out=empty_like(v))
 
 
 def add_scaled(total: Vector, v: Vector, factor: float) -> None:

@@ -46,7 +46,7 @@ class Adagrad:
         return x + self.lr * m / (np.sqrt(v) + self.eps), Moments(m, v)
 
     def _one_pass(self, x: Vector, delta: Vector, state: Moments) -> Vector:
-        out = np.empty_like(x)
+        out = kernels.empty_like(x)
         constants = (self.lr, self.b1, 1 - self.b1, self.b2, 1.0, self.eps)
         kernels.run("adam", (x, delta), (state.m, state.v, out), constants)
         return out

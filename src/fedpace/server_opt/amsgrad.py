@@ -62,7 +62,7 @@ class AMSGrad:
         return x + self.lr * m / np.sqrt(v_hat + shift), AMSGradState(m, v, v_hat)
 
     def _one_pass(self, x: Vector, delta: Vector, state: AMSGradState) -> Vector:
-        out = np.empty_like(x)
+        out = kernels.empty_like(x)
         constants = (self.lr, self.b1, 1 - self.b1, self.b2, 1 - self.b2, *self._floor_and_shift)
         kernels.run("amsgrad", (x, delta), (state.m, state.v, state.v_hat, out), constants)
         return out

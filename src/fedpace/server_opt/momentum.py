@@ -56,7 +56,9 @@ class Momentum:
 
     def apply(self, x: Vector, delta: Vector, state: MomentumState) -> tuple[Vector, MomentumState]:
         if state.b is None:
-            return x + self.lr * delta, state
+            step = kernels.scaled(delta, self.lr)
+            step += x
+            return step, state
         if kernels.fits(x, delta, state.b):
             return self._one_pass(x, delta, state.b), state
         b = self.beta * state.b + (1 - self.beta) * delta
@@ -64,7 +66,7 @@ class Momentum:
         return x + self.lr * h, MomentumState(b)
 
     def _one_pass(self, x: Vector, delta: Vector, b: Vector) -> Vector:
-        out = np.empty_like(x)
+        out = kernels.empty_like(x)
         constants = (self.lr, self.beta, 1 - self.beta, self.nu, 1 - self.nu)
         kernels.run("momentum", (x, delta), (b, out), constants)
         return out
