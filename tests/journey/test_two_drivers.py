@@ -31,7 +31,7 @@ def by_hand(algorithm: fedpace.Algorithm, rounds: int, seed: int) -> np.ndarray:
     """A driver without a clock: deliver, solve, upload, one client after another, from frames alone."""
     x = TASK.initial(seed)
     server = Server(algorithm, x, TASK.clients, seed=seed, last=rounds)
-    kit = Kit.of(algorithm, x.size, seed)
+    kit = Kit.of(algorithm, x, seed)
     clients = {number: Client(kit, number, TASK.samples(number), 1.0) for number in range(TASK.clients)}
     while server.state.version < rounds:
         messages = [m for m in server.dispatch(0.0) if isinstance(m, Deliver)]

@@ -28,6 +28,8 @@ def two_way(
     tau: float = 0.0,
     tau_down: float = 0.0,
     max_staleness: int | None = 10,
+    reference: str = "auto",
+    first: str = "seed",
     per_tensor: bool = False,
     server_lr: float = 0.03,
     b1: float = 0.9,
@@ -41,15 +43,17 @@ def two_way(
     """Compressed in both directions: only what the client's model lacks goes down, with error feedback up.
 
     Down, each client is sent the largest entries of what its model lacks, so the residual is the memory and nothing
-    can build up. Up, `memory="ef"` is error feedback and `"ef21"` the difference to an estimate that both ends hold;
-    with `tau` > 0 an upload that hardly changed is skipped. `pace` is rounds, buffered, polled, arrivals or a rule.
+    can build up. A new client makes the initial model from the seed; `first="dense"` sends it instead, for models
+    that no seed can make. Up, `memory="ef"` is error feedback and `"ef21"` the difference to an estimate that both
+    ends hold; with `tau` > 0 an upload that hardly changed is skipped.
+    `pace` is rounds, buffered, polled, arrivals or a rule.
     """
     return Algorithm(
         name="two_way",
         pace=_pace(pace, clients_per_round, buffer, concurrency, draws, select),
         local=local(client_lr, steps, epochs, batch_size),
         up=_up(codec, memory, tau, max_staleness),
-        down=Difference(codec_of(down_codec), tau_down),
+        down=Difference(codec_of(down_codec), tau_down, reference, first=first),
         aggregate=weighted(weighting),
         per_tensor=per_tensor,
         server_opt=AMSGrad(server_lr, b1, b2, eps, option) if server_opt is None else server_opt,

@@ -41,14 +41,18 @@ class Kit:
     behaviour: Behaviour
     up: Uplink
     down: Downlink
-    size: int  # of the model vector
+    initial: Vector  # the model before training, which anybody can make from the seed
     seed: int
     exact: bool  # updates arrive as they were sent
 
     @classmethod
-    def of(cls, algorithm: Algorithm, size: int, seed: int) -> Kit:
+    def of(cls, algorithm: Algorithm, initial: Vector, seed: int) -> Kit:
         up, down = algorithm.uplink, algorithm.downlink
-        return cls(algorithm, algorithm.pace.client, up, down, size, seed, exact=up == Plain())
+        return cls(algorithm, algorithm.pace.client, up, down, initial, seed, exact=up == Plain())
+
+    @property
+    def size(self) -> int:
+        return self.initial.size
 
     @property
     def polled(self) -> bool:
@@ -89,6 +93,8 @@ class Client:
         s, kit, correction = self.state, self.kit, None
         start = public
         if start is None:
+            if "seed" in parcel.frames:
+                s.held = kit.down.seeded(kit.initial)
             start, s.held = kit.down.receive(parcel.frames["model"], s.held, kit.size)
         if kit.algorithm.correction is not None:
             control = CONTROL.decode(parcel.frames["control"], kit.size)

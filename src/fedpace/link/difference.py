@@ -20,12 +20,14 @@ from fedpace.link.top_k import TopK
 from fedpace.vector import Vector, freeze
 
 ROOM_BYTES = 1 << 30  # what "auto" spends on a model per client
+FIRST = 1  # the version of the initial model
 REFERENCES = ("per_client", "shared", "auto")
 
 
 @dataclass(frozen=True, slots=True)
 class PerClientState:
     clients: dict[int, Replica] = field(default_factory=dict)  # h_i of the clients heard from
+    initial: Vector | None = None  # the model that clients make themselves, with first="seed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,15 @@ class Difference:
     `reference`: "per_client", one h for each client heard from, in the server's memory; "shared", one public
     model for all and the changes of the last `ring` publications (default: as many as make two models'
     worth), of which a client gets what it missed; "auto", per client up to a gibibyte.
+    `first`: "dense" sends the whole model at first contact; "seed" eight bytes from which the client makes the
+    initial model itself, and then what that lacks.
     """
 
     codec: Codec
     tau: float = 0.0
     reference: str = "per_client"
     ring: int | None = None
+    first: str = "dense"
 
     def __post_init__(self) -> None:
         require_contractive(self.codec, "Difference.codec")
@@ -54,6 +59,7 @@ class Difference:
         require(self.reference in REFERENCES, "Difference.reference", self.reference, " or ".join(REFERENCES))
         if self.ring is not None:
             require_count(self.ring, "Difference.ring")
+        require(self.first in ("dense", "seed"), "Difference.first", self.first, "dense or seed")
 
     @property
     def shared(self) -> bool:
@@ -63,7 +69,7 @@ class Difference:
     def init(self, x: Vector, clients: int) -> PerClientState | SharedState:
         fits = clients * x.nbytes <= ROOM_BYTES
         if self.reference == "per_client" or (self.reference == "auto" and fits):
-            return PerClientState()
+            return PerClientState(initial=x if self.first == "seed" else None)
         return SharedState(0, freeze(x.copy()))
 
     def publish(
@@ -82,10 +88,21 @@ class Difference:
         rng: np.random.Generator,
     ) -> tuple[bytes, PerClientState | SharedState]:
         if isinstance(state, SharedState):
+            if self.first == "seed":
+                state.clients.setdefault(client, FIRST)
             return shared_reference.send(self.codec, client, x, version, state)
         held = state.clients.get(client)
+        if held is None and state.initial is not None:
+            held = self.seeded(state.initial)
         frame, state.clients[client] = self._advance(x, version, held, rng)
         return frame, state
+
+    def seeds(self, client: int, state: PerClientState | SharedState) -> bool:
+        return self.first == "seed" and client not in state.clients
+
+    def seeded(self, x: Vector) -> Replica:
+        """What a client holds that has made the initial model itself."""
+        return Replica(FIRST, x)
 
     def forget(self, client: int, state: PerClientState | SharedState) -> PerClientState | SharedState:
         state.clients.pop(client, None)

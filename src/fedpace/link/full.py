@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,12 @@ class Full:
         if version == state.version:
             return state.frame, state
         return wire.stamp(self.codec.encode(x, rng), round=version), state
+
+    def seeds(self, client: int, state: Any) -> bool:
+        return False
+
+    def seeded(self, x: Vector) -> None:
+        return None
 
     def forget(self, client: int, state: FullState) -> FullState:
         return state

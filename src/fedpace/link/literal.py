@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,12 @@ class Literal:
         before = link.init(x.size, x.dtype) if held is None else held
         frame, state.clients[client] = link.send(x, before, Context(version), rng)
         return frame, state
+
+    def seeds(self, client: int, state: Any) -> bool:
+        return False
+
+    def seeded(self, x: Vector) -> None:
+        return None
 
     def forget(self, client: int, state: LiteralState) -> LiteralState:
         state.clients.pop(client, None)

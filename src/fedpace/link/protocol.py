@@ -94,6 +94,14 @@ class Downlink(Protocol):
         """A client has lost what it held (RESYNC): its next model is a first contact."""
         ...
 
+    def seeds(self, client: int, state: Any) -> bool:
+        """Whether this client is to make the initial model itself, from the run's seed, before it receives."""
+        ...
+
+    def seeded(self, x: Vector) -> Any:
+        """What a client holds that has done so."""
+        ...
+
     def receive(self, frame: bytes, held: Any, size: int) -> tuple[Vector, Any]:
         """Client side: the model to start from, and what the client holds then (None at first contact)."""
         ...

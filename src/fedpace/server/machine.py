@@ -127,7 +127,10 @@ class Server:
 
     def _make_parcel(self, client: int, version: int, round: int) -> Parcel:
         s = self.state
-        frames = {"model": self._frame(client, version)}
+        frames = {}
+        if self.down.seeds(client, s.down):
+            frames["seed"] = (self.seed % 2**64).to_bytes(8, "little")
+        frames["model"] = self._frame(client, version)
         if self.algorithm.correction is not None:
             control = self.algorithm.correction.broadcast(s.control)
             frames["control"] = CONTROL.encode(control, stream(self.seed, "down", version))

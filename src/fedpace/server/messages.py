@@ -51,7 +51,7 @@ class Parcel:
 
     version: int
     round: int
-    frames: Mapping[str, bytes]  # "model", and "control" where a correction travels
+    frames: Mapping[str, bytes]  # "model"; "control" where a correction travels; "seed" at a first contact
     context: Context
 
     @property

@@ -46,7 +46,7 @@ class Simulation:
     ) -> None:
         self.server, self.task, self.devices, self.engine = server, task, devices, engine
         self.watchers, self.eager = list(watchers), eager
-        self.kit = Kit.of(server.algorithm, server.state.x.size, server.seed)
+        self.kit = Kit.of(server.algorithm, server.state.x, server.seed)
         self.on_demand = isinstance(self.kit.behaviour, OnDemand)
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
