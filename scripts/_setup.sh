@@ -24,10 +24,17 @@ make_venv() {
         { "$python" -m venv --clear --without-pip .venv && "$python" -m pip --python .venv/bin/python install -q pip; }
 }
 
-if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-    echo "Setting up .venv: a few minutes the first time, about a second afterwards."
+install() { # only errors are worth reading; -qq keeps warnings about unused indexes away
+    .venv/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt "$@"
+}
+
+if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || ! [ -x .venv/bin/python ]; then
+    echo "Setting up .venv: some minutes the first time, nothing to do after that."
     .venv/bin/python -m pip --version >/dev/null 2>&1 || make_venv
-    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt "$(grep '^torch==' constraints.txt)"
-    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+    torch=$(grep '^torch==' constraints.txt)
+    echo "  $torch"
+    install "$torch"
+    echo "  fedpace and everything else in constraints.txt"
+    install -e '.[dev]'
     echo "$wanted" >"$stamp"
 fi
