@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,21 @@ class Layout:
         at = self.offsets
         parts = zip(self.names, self.shapes, at, at[1:], strict=False)
         return {name: v[low:high].reshape(shape) for name, shape, low, high in parts}
+
+
+def settle(rule: Any) -> None:
+    """Give a frozen dataclass Python's own numbers and tuples.
+
+    A numpy scalar among its fields would widen float32 vectors, and a list would not hash.
+    """
+    for field in fields(rule):
+        object.__setattr__(rule, field.name, _python(getattr(rule, field.name)))
+
+
+def _python(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    return tuple(_python(entry) for entry in value) if isinstance(value, (list, tuple)) else value
 
 
 def freeze(v: Vector) -> Vector:

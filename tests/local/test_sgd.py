@@ -29,6 +29,7 @@ def test_sequences_become_tuples_so_that_rules_compare_and_hash() -> None:
     assert rule == SGD(0.1, steps=((1, 2), (2, 1)), schedule=(1, 0.5))
     assert len({rule, SGD(0.1, steps=[[1, 2], [2, 1]], schedule=(1, 0.5))}) == 1
     assert type(SGD(0.1, epochs=np.int64(2)).epochs) is int
+    assert type(SGD(np.float64(0.1), epochs=2).lr) is float
 
 
 @pytest.mark.parametrize(("client", "round", "what"), [(2, 0, "client 2"), (0, 2, "round 2")])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedpace.errors import ConfigError
-from fedpace.server_opt import Adagrad, Adam, AMSGrad, ServerOpt, Yogi
+from fedpace.server_opt import Adagrad, Adam, AMSGrad, Momentum, ServerOpt, Yogi
 from fedpace.vector import Vector, freeze
 
 UPDATES = ((0.1, -0.02, 0.0), (-0.05, 0.02, 0.0), (0.01, 0.01, 0.0))
@@ -139,3 +139,13 @@ def test_bad_parameters_are_named(rule: Any, arguments: dict[str, float], messag
 def test_amsgrad_has_two_options() -> None:
     with pytest.raises(ConfigError, match="AMSGrad.option must be 1 or 2; got 3"):
         AMSGrad(0.1, option=3)
+
+
+@pytest.mark.parametrize("rule", [Adam, Yogi, Adagrad, AMSGrad, Momentum])
+def test_numpy_parameters_do_not_widen_the_model(rule: Any) -> None:
+    """np.linspace makes np.float64, and np.float64 times a float32 vector is a float64 vector."""
+    x = np.ones(3, np.float32)
+    opt = rule(np.float64(0.1))
+    after, _ = opt.apply(x, x, opt.init(x))
+    assert after.dtype == np.float32
+    assert repr(opt) == repr(rule(0.1))

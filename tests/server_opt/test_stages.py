@@ -51,6 +51,8 @@ def test_stages_of_adam_carry_their_moments() -> None:
     ("stages", "message"),
     [
         ((), "Stages must be at least one (rounds, rule); got ()"),
+        ((Momentum(),), "Stages must be at least one (rounds, rule); got (Momentum("),
+        (Momentum(), "Stages must be at least one (rounds, rule); got Momentum("),
         (((0, Momentum()),), "rounds of a stage must be a whole number >= 1; got 0"),
         (
             ((1, Momentum()), (1, Adam(0.1))),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fedpace.aggregate.protocol import Contribution
 from fedpace.aggregate.total import Total
 from fedpace.errors import require, require_number
-from fedpace.vector import Vector
+from fedpace.vector import Vector, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class Normalised:
     weighting: str = "samples"
 
     def __post_init__(self) -> None:
+        settle(self)
         if isinstance(self.tau_eff, str):
             named = self.tau_eff in ("default", "steps")
             require(named, "Normalised.tau_eff", self.tau_eff, '"default", "steps" or a number > 0')
@@ -70,7 +71,7 @@ class Normalised:
     def result(self, state: NormalisedState) -> tuple[Vector, NormalisedState]:
         mean = state.mean.mean()
         named = isinstance(self.tau_eff, str)
-        tau = state.work / state.mean.weight if named else float(self.tau_eff) / state.unit
+        tau = float(state.work / state.mean.weight if named else float(self.tau_eff) / state.unit)
         if tau != 1.0:
             mean *= tau
         return mean, NormalisedState(Total())

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedpace.errors import ConfigError, require, require_count, require_number
 from fedpace.local import weights
-from fedpace.vector import Vector
+from fedpace.vector import Vector, settle
 
 Steps = int | tuple[int, ...] | tuple[tuple[int, ...], ...]
 
@@ -54,8 +54,7 @@ class SGD:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("steps", "epochs", "schedule"):
-            object.__setattr__(self, name, _plain(getattr(self, name)))
+        settle(self)
         self._check_work()
         self._check_rule()
 
@@ -129,13 +128,6 @@ class SGD:
         require_count(k, "number of local steps")
         factors = None if self.schedule is None else tuple(self.factor(j) for j in range(k))
         return weights.Shape(int(k), self.momentum, self.nesterov, self.lr * self.prox_mu, factors)
-
-
-def _plain(value: Any) -> Any:
-    """Sequences as tuples and numbers as Python's, so that the rule hashes, compares and prints."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = value.tolist()
-    return tuple(_plain(entry) for entry in value) if isinstance(value, (list, tuple)) else value
 
 
 def _check_steps(steps: Steps) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from fedpace import kernels
 from fedpace.errors import require_number
 from fedpace.server_opt.moments import Moments, check_adaptive
-from fedpace.vector import Vector
+from fedpace.vector import Vector, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Adagrad:
     eps: float = 1e-3
 
     def __post_init__(self) -> None:
+        settle(self)
         require_number(self.b2, "Adagrad.b2", low=0, high=1, allowed="in [0, 1]")
         check_adaptive("Adagrad", self.lr, self.b1, 0.0, self.eps)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedpace import kernels
 from fedpace.server_opt.moments import Moments, check_adaptive
-from fedpace.vector import Vector
+from fedpace.vector import Vector, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Adam:
     eps: float = 1e-3
 
     def __post_init__(self) -> None:
+        settle(self)
         check_adaptive("Adam", self.lr, self.b1, self.b2, self.eps)
 
     def init(self, x: Vector) -> Moments:

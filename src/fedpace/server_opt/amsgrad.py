@@ -9,7 +9,7 @@ import numpy as np
 from fedpace import kernels
 from fedpace.errors import require
 from fedpace.server_opt.moments import check_adaptive
-from fedpace.vector import Vector
+from fedpace.vector import Vector, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class AMSGrad:
     option: int = 1
 
     def __post_init__(self) -> None:
+        settle(self)
         check_adaptive("AMSGrad", self.lr, self.b1, self.b2, self.eps)
         require(self.option in (1, 2), "AMSGrad.option", self.option, "1 or 2")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedpace import kernels
 from fedpace.errors import require_number
-from fedpace.vector import Vector
+from fedpace.vector import Vector, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Momentum:
     nu: float = 0.0
 
     def __post_init__(self) -> None:
+        settle(self)
         require_number(self.lr, "Momentum.lr", low=0, below=math.inf, allowed=">= 0")
         require_number(self.beta, "Momentum.beta", low=0, below=1, allowed="in [0, 1)")
         require_number(self.nu, "Momentum.nu", above=-math.inf, below=math.inf, allowed="a number")

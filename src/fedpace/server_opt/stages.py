@@ -8,7 +8,7 @@ from typing import Any
 
 from fedpace.errors import require, require_count
 from fedpace.server_opt.protocol import ServerOpt
-from fedpace.vector import Vector
+from fedpace.vector import Vector, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,11 @@ class Stages:
     stages: tuple[tuple[int, ServerOpt], ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stages", tuple((rounds, rule) for rounds, rule in self.stages))
-        require(self.stages != (), "Stages", self.stages, "at least one (rounds, rule)")
+        settle(self)
+        pairs = isinstance(self.stages, tuple) and all(
+            isinstance(stage, tuple) and len(stage) == 2 for stage in self.stages
+        )
+        require(pairs and self.stages != (), "Stages", self.stages, "at least one (rounds, rule)")
         for rounds, _ in self.stages:
             require_count(rounds, "rounds of a stage")
         kinds = sorted({type(rule).__name__ for rule in self.rules})
