@@ -7,13 +7,17 @@ from fedpace.check.aggregators import check_aggregator
 from fedpace.check.links import check_codec, check_downlink, check_uplink
 from fedpace.check.local import check_correction, check_local
 from fedpace.check.optimizers import check_server_opt
+from fedpace.check.pace import check_pace
+from fedpace.check.simulation import Invariants
 
 __all__ = [
+    "Invariants",
     "check_aggregator",
     "check_codec",
     "check_correction",
     "check_downlink",
     "check_local",
+    "check_pace",
     "check_server_opt",
     "check_uplink",
 ]
