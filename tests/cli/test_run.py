@@ -113,7 +113,7 @@ def verb_args(*words: str):
         (["fedgm", "--json", "no/such/folder/r.json"], "--json must be a file that can be written .*"),
         (["fedgm", "--plot", "p.xyz"], "--plot must be a file that ends in .*; got 'p.xyz'"),
         (["fedgm", "--round", "5"], "option must be one of .*; got '--round' (did you mean --rounds?)"),
-        (["fedgm", "extra"], "argument must be .*; got 'extra'"),
+        (["fedgm", "extra"], "argument must be among those that --help lists; got 'extra'"),
         (["fedgm", "--rounds"], "--rounds expected one argument"),
         ([], "the following arguments are required: ALGORITHM"),
     ],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fedpace.cli import experiment, show
 from fedpace.cli.parser import count
 from fedpace.cli.population import population
-from fedpace.errors import DivergedError, StalledError
+from fedpace.errors import DivergedError, StalledError, unknown
 
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
@@ -91,9 +91,17 @@ def _all_runs(
     runs: dict[str, list[Run]] = {name: [] for name in algorithms}
     for seed in range(args.seed, args.seed + args.seeds):
         task = experiment.load_task(args, seed)
+        if args.target is not None:
+            _require_metric(task, seed, args.target[0])
         for name, algorithm in algorithms.items():
             runs[name].append(_one_run(algorithm, task, devices, seed, args))
     return runs
+
+
+def _require_metric(task: Task, seed: int, metric: str) -> None:
+    known = task.evaluate(task.initial(seed))
+    if metric not in known:
+        raise unknown("metric of --target", metric, known)
 
 
 def _one_run(

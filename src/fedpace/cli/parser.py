@@ -22,10 +22,10 @@ class Parser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         known, extra = self.parse_known_args(args, namespace)
-        if extra:
-            raise unknown(
-                "option" if extra[0].startswith("-") else "argument", extra[0], self._option_string_actions
-            )
+        for word in extra:
+            if word.startswith("-"):
+                raise unknown("option", word.partition("=")[0], self._option_string_actions)
+            raise ConfigError(f"argument must be among those that --help lists; got {word!r}")
         return known
 
     def error(self, message: str) -> NoReturn:
@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
 
 def count(text: str, low: int = 1) -> int:
     """A whole number of at least `low`, as argparse's `type`."""
-    if not re.fullmatch(r"\d+", text) or int(text) < low:
+    if not re.fullmatch(r"[0-9]+", text) or int(text) < low:
         raise argparse.ArgumentTypeError(f"must be a whole number >= {low}; got {text!r}")
     return int(text)
 
