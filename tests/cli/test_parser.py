@@ -30,7 +30,7 @@ def test_good_words_are_parsed(parser: Parser) -> None:
         (["--mode", "fsat"], "--mode must be one of fast, slow; got 'fsat' (did you mean fast?)"),
         (["gte"], "ACTION must be one of get; got 'gte' (did you mean get?)"),
         (
-            ["--roun", "3"],
+            ["--roun=3"],
             "option must be one of --help, --mode, --rounds, -h; got '--roun' (did you mean --rounds?)",
         ),
         (["get", "a", "b"], "argument must be among those that --help lists; got 'b'"),
