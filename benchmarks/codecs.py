@@ -26,9 +26,9 @@ CODECS: dict[str, Codec] = {
 }
 
 
-def seconds(call: Callable[[], object]) -> float:
+def seconds(call: Callable[..., object], *args: object) -> float:
     began = time.perf_counter()
-    call()
+    call(*args)
     return time.perf_counter() - began
 
 
@@ -37,20 +37,16 @@ def measure(v: np.ndarray, rounds: int) -> tuple[float, dict[str, tuple[float, f
     rng = np.random.default_rng(0)
     frames = {name: codec.encode(v, rng) for name, codec in CODECS.items()}
     target = np.empty_like(v)
-    copies: list[float] = []
-    encodes: dict[str, list[float]] = {name: [] for name in CODECS}
-    decodes: dict[str, list[float]] = {name: [] for name in CODECS}
+    times: dict[str, list[float]] = {}
     for _ in range(rounds + 1):
-        copies.append(seconds(lambda: np.copyto(target, v)))
+        times.setdefault("copy", []).append(seconds(np.copyto, target, v))
         for name, codec in CODECS.items():
-            encodes[name].append(seconds(lambda: codec.encode(v, rng)))
-            decodes[name].append(seconds(lambda: codec.decode(frames[name], v.size)))
-
-    def median(times: list[float]) -> float:
-        return statistics.median(times[1:])  # the first round compiles
-
-    return median(copies), {
-        name: (median(encodes[name]), median(decodes[name]), len(frames[name])) for name in CODECS
+            times.setdefault(f"encode {name}", []).append(seconds(codec.encode, v, rng))
+            times.setdefault(f"decode {name}", []).append(seconds(codec.decode, frames[name], v.size))
+    # the first round compiles
+    median = {what: statistics.median(each[1:]) for what, each in times.items()}
+    return median["copy"], {
+        name: (median[f"encode {name}"], median[f"decode {name}"], len(frames[name])) for name in CODECS
     }
 
 

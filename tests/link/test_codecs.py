@@ -224,6 +224,20 @@ def test_tiny_and_zero_vectors_quantise_without_dividing_by_zero(bits, dtype):
     np.testing.assert_array_equal(through(Quantize(bits), np.zeros(3, dtype)), np.zeros(3))
 
 
+@pytest.mark.parametrize("values", ["fp16", "bf16", "fp32"])
+def test_a_rounded_scale_is_never_below_the_largest_entry(values):
+    """Else the largest entry would be cut off, and stochastic rounding biased."""
+    for v in np.random.default_rng(1).normal(size=(50, 3)):
+        sent = through(Quantize(2, stochastic=False, values=values), v)
+        assert np.abs(v).max() <= np.abs(sent).max() <= np.abs(v).max() * (1 + 3 * 2**-8)
+    assert through(Quantize(8, stochastic=False, values=values), np.ones(2)).tolist() == [1, 1]
+
+
+def test_a_scale_near_the_largest_number_decodes_without_running_over():
+    v = np.array([1.0, -0.5, 0.0]) * np.finfo(float).max
+    np.testing.assert_array_equal(through(Quantize(16), v)[[0, 2]], v[[0, 2]])
+
+
 def test_minus_zero_is_not_a_code():
     frame = bytearray(Quantize(4, stochastic=False).encode(np.array([1.0, 0.0]), RNG))
     frame[-1] |= 0x08
@@ -336,6 +350,8 @@ CODECS = [
     Quantize(4),
     Quantize(3, stochastic=False),
     Quantize(8, stochastic=False),
+    Quantize(4, values="bf16"),
+    Quantize(16, stochastic=False, values="fp16"),
 ]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from fedpace.link import frame as wire
 from fedpace.link import values
 from fedpace.link.frame import Kind
+from fedpace.link.protocol import Codec
 from fedpace.vector import Layout, Vector
 
 
@@ -42,9 +43,16 @@ class Dense:
         return values.roundoff(self.dtype) ** 2
 
 
-def encode_dense(v: Vector, dtype: str | None = None) -> bytes:
+def encode_dense(v: Vector, dtype: str | None = None, round: int = 0) -> bytes:
     name = values.type_name(v, dtype)
-    return wire.build(Kind.DENSE, values.to_wire(v, name), flags=values.type_flags(name))
+    return wire.build(Kind.DENSE, values.to_wire(v, name), flags=values.type_flags(name), round=round)
+
+
+def encode_stamped(codec: Codec, v: Vector, rng: np.random.Generator, round: int) -> bytes:
+    """The codec's frame with its round; a dense one, the longest there is, without a second copy."""
+    if type(codec) is Dense:
+        return encode_dense(v, codec.dtype, round)
+    return wire.stamp(codec.encode(v, rng), round=round)
 
 
 def decode_dense(frame: bytes, size: int) -> Vector:

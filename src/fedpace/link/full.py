@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedpace.link import frame as wire
-from fedpace.link.dense import Dense
+from fedpace.link.dense import Dense, encode_stamped
 from fedpace.link.protocol import Codec
 from fedpace.vector import Vector
 
@@ -36,14 +36,14 @@ class Full:
         return FullState()
 
     def publish(self, x: Vector, version: int, state: FullState, rng: np.random.Generator) -> FullState:
-        return FullState(version, wire.stamp(self.codec.encode(x, rng), round=version))
+        return FullState(version, encode_stamped(self.codec, x, rng, version))
 
     def send(
         self, client: int, x: Vector, version: int, state: FullState, rng: np.random.Generator
     ) -> tuple[bytes, FullState]:
         if version == state.version:
             return state.frame, state
-        return wire.stamp(self.codec.encode(x, rng), round=version), state
+        return encode_stamped(self.codec, x, rng, version), state
 
     def seeds(self, client: int, state: Any) -> bool:
         return False

@@ -58,7 +58,7 @@ class Literal:
     ) -> tuple[bytes, LiteralState]:
         held = state.clients.get(client)
         if held is None and self.first == "dense":
-            frame = wire.stamp(encode_dense(x), round=version)
+            frame = encode_dense(x, round=version)
             state.clients[client] = _holding(frame, x)
             return frame, state
         link = self._link()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedpace.link import frame as wire
-from fedpace.link.dense import Dense
+from fedpace.link.dense import Dense, encode_stamped
 from fedpace.link.protocol import Codec, Context
 from fedpace.vector import Vector
 
@@ -23,7 +23,7 @@ class Plain:
         return None
 
     def send(self, v: Vector, state: None, context: Context, rng: np.random.Generator) -> tuple[bytes, None]:
-        return wire.stamp(self.codec.encode(v, rng), round=context.round), None
+        return encode_stamped(self.codec, v, rng, context.round), None
 
     def receive(self, frame: bytes, state: None, size: int) -> tuple[Vector, None]:
         wire.refuse_flags(wire.parse(frame), wire.ADD_PREV | wire.DIFF)

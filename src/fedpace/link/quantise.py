@@ -18,6 +18,8 @@ from fedpace.link.groups import Groups
 from fedpace.link.pack import Bytes, Codes
 from fedpace.vector import Layout, Vector
 
+ROUNDED_UP = 3  # a scale that is not sent exactly grows by at most so many roundoffs
+
 
 def levels(bits: int) -> int:
     """s = 2^(b-1) - 1: magnitudes above zero."""
@@ -38,6 +40,7 @@ class Quantize:
     Variance: E||C(v) - v||^2 <= omega ||v||^2, omega = (sqrt(1 + (d-1)/s^2) - 1) / 2, reached when all
     entries but the largest have the same worst magnitude (maximise sum p(1-p) over s^2 + sum p^2).
     Contraction of nearest: (d-1) / (d-1 + 4 s^2), reached when all but the largest lie half a step up.
+    Both are a little larger where the scale is rounded; it is rounded up, so that nothing is cut off.
     Wire: QUANT; per tensor the scale, then the codes, sign bit (1 = negative) first.
     """
 
@@ -77,8 +80,8 @@ class Quantize:
 
     def _decode(self, frame: bytes, sizes: Groups, name: str) -> Iterator[Vector]:
         s = levels(self.bits)
-        magnitudes = np.arange(s + 1.0)
-        signed = np.concatenate([magnitudes, -magnitudes])
+        shares = np.arange(s + 1) / s
+        signed = np.concatenate([shares, -shares])
         signed[s + 1] = np.nan  # minus zero is never written
         at = wire.HEADER_BYTES
         for d in sizes:
@@ -86,19 +89,23 @@ class Quantize:
             at += values.type_bytes(name)
             packed = np.frombuffer(frame, np.uint8, pack.packed_bytes(d, self.bits), at)
             at += packed.size
-            table = (signed * scale / s).astype(scale.dtype)
+            table = (signed * scale).astype(scale.dtype)
             yield values.finite(pack.look_up(packed, self.bits, d, table), "QUANT")
 
     def _flags(self, name: str) -> int:
         return values.type_flags(name) | (wire.STOCHASTIC if self.stochastic else 0)
 
     def omega(self, size: int) -> float | None:
-        d = max(groups.sizes(self.groups, size, "Quantize"))
-        return (math.sqrt(1 + (d - 1) / levels(self.bits) ** 2) - 1) / 2 if self.stochastic else None
+        d, s = max(groups.sizes(self.groups, size, "Quantize")), levels(self.bits)
+        grown = 1 + ROUNDED_UP * values.roundoff(self.values)
+        exact = (math.sqrt(1 + (d - 1) / s**2) - 1) / 2
+        return (exact + (grown - 1) / s) * grown**2 if self.stochastic else None
 
     def contraction(self, size: int) -> float | None:
-        d = max(groups.sizes(self.groups, size, "Quantize"))
-        return None if self.stochastic else (d - 1) / (d - 1 + 4 * levels(self.bits) ** 2)
+        d, s = max(groups.sizes(self.groups, size, "Quantize")), levels(self.bits)
+        grown = 1 + ROUNDED_UP * values.roundoff(self.values)
+        exact = (d - 1) / (d - 1 + 4 * s**2)
+        return None if self.stochastic else exact * grown**2 + (grown - 1) ** 2
 
 
 # ---------------------------------------------------------------- for caches
@@ -154,10 +161,18 @@ def _codes(
     scales = np.empty(len(at) - 1, x.dtype)
     kernels.max_abs(x, bounds, scales)
     if name is not None:
-        scales = values.as_sent(scales, name).astype(x.dtype)
+        scales = _sent_scales(scales, name)
     codes = pack.empty_codes(x.size, bits)
     if u is None:
         kernels.levels_nearest(x, bounds, scales, top, codes, *map(np.int32, code))
     else:
         kernels.levels_stochastic(x, bounds, scales, top, u, codes, *map(np.int32, code))
     return codes, scales
+
+
+def _sent_scales(scales: Vector, name: str) -> Vector:
+    """Scales as they will be read, rounded up where they are rounded: none may be below its largest entry."""
+    sent = values.as_sent(scales, name).astype(scales.dtype)
+    low = sent < scales
+    sent[low] = values.as_sent(scales[low] * (1 + 2 * values.roundoff(name)), name)
+    return sent

@@ -62,7 +62,7 @@ def send(codec: Codec, client: int, x: Vector, version: int, state: SharedState)
     """The frame that brings one client to w; a model other than the newest goes out whole."""
     if version + 1 != state.version:
         state.clients.pop(client, None)
-        return wire.stamp(encode_dense(x), round=version), state
+        return encode_dense(x, round=version), state
     has = state.clients.get(client, 0)
     if has not in state.frames:
         state.frames[has] = _catch_up(codec, has, state)

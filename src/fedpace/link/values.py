@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedpace.errors import FrameError, require
+from fedpace.errors import ConfigError, FrameError, require
 from fedpace.link import frame as wire
 from fedpace.link.frame import NonFiniteError
 from fedpace.vector import Vector, is_finite
@@ -23,7 +23,7 @@ _TYPES: dict[str, tuple[np.dtype[Any], int, float]] = {
     "bf16": (np.dtype("<u2"), 1 << wire.TYPE_SHIFT, 2.0**-8),
     "fp64": (np.dtype("<f8"), 2 << wire.TYPE_SHIFT, 2.0**-53),
 }
-_OWN = {"float16": "fp16", "float32": "fp32", "float64": "fp64"}
+_OWN = {np.dtype(np.float16): "fp16", np.dtype(np.float32): "fp32", np.dtype(np.float64): "fp64"}
 _BY_FLAGS = {flags: name for name, (_, flags, _) in _TYPES.items()}
 _BF16_MAX = np.uint32(0x7F7F0000).view(np.float32)
 
@@ -36,8 +36,10 @@ def type_name(v: Vector, wanted: str | None) -> str:
     """`wanted`, or the vector's own type."""
     if wanted is not None:
         return wanted
-    require(v.dtype.name in _OWN, "a vector's dtype", v.dtype.name, f"one of {', '.join(_OWN)}")
-    return _OWN[v.dtype.name]
+    own = _OWN.get(v.dtype)
+    if own is None:
+        raise ConfigError(f"a vector's dtype must be {' or '.join(map(str, _OWN))}; got {v.dtype}")
+    return own
 
 
 def type_flags(name: str) -> int:
