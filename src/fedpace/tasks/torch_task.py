@@ -78,7 +78,7 @@ class TorchTask:
 
     @cached_property
     def _solver(self) -> Solver | None:
-        return solver(self._flat, self.objective)
+        return solver(self._flat, self.objective, self.client_data(0))
 
     def solve(self, request: Request) -> Vector:
         """delta = y_end - y_start, the fastest way; equal to `reference` within rounding."""

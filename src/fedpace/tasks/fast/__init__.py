@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import nn
 
-from fedpace.tasks.examples import Examples
+from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import Objective, one_input
 from fedpace.vector import Vector
@@ -35,16 +35,36 @@ class Solver(Protocol):
         ...
 
 
-def solver(flat: FlatModule, objective: Objective) -> Solver | None:
-    """The fastest way to train this network that we know, unless that is the reference loop."""
+def solver(flat: FlatModule, objective: Objective, data: Examples) -> Solver | None:
+    """The fastest way we know to train this network on data like this, unless that is the reference loop."""
     layers = plain_layers(flat)
     if layers is None or objective.call is not one_input or not is_cross_entropy(objective.loss):
         return None
+    if not isinstance(data, Tensors):
+        return None
+    flat_at = next((k for k, layer in enumerate(layers) if is_flatten(layer)), None)
+    head, tail = ([], layers) if flat_at is None else (layers[:flat_at], layers[flat_at + 1 :])
+    return _dense(tail, flat) if not head else _convolutional(head, tail, flat, tuple(data.inputs.shape[1:]))
+
+
+def _dense(layers: list[nn.Module], flat: FlatModule) -> Solver | None:
     from fedpace.tasks.fast.dense import DenseSolver, widths_of
 
-    inner = layers[1:] if is_flatten(layers[0]) else layers
-    widths = widths_of(inner)
+    widths = widths_of(layers)
     return None if widths is None else DenseSolver(widths, flat.dtype)
+
+
+def _convolutional(
+    head: list[nn.Module], tail: list[nn.Module], flat: FlatModule, inputs: tuple[int, ...]
+) -> Solver | None:
+    from fedpace.tasks.fast.convolution import stages_of
+    from fedpace.tasks.fast.dense import widths_of
+    from fedpace.tasks.fast.images import ImageSolver
+
+    widths, stages = widths_of(tail), stages_of(head, inputs) if len(inputs) == 3 else None
+    if widths is None or not stages or stages[-1].features != widths[0]:
+        return None
+    return ImageSolver(stages, widths, flat.dtype)
 
 
 def plain_layers(flat: FlatModule) -> list[nn.Module] | None:

@@ -1,0 +1,160 @@
+"""Convolutional networks without autograd: stages of convolutions, then dense layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedpace.tasks.batches import Positions
+from fedpace.tasks.examples import Examples, Tensors
+from fedpace.tasks.fast import dense_loops
+from fedpace.tasks.fast.compiled import Array, aligned
+from fedpace.tasks.fast.convolution import Convolution, Stage
+from fedpace.tasks.fast.dense import scratch_for, shape_of
+from fedpace.tasks.fast.order import planned
+from fedpace.tasks.fast.own_order import OwnOrder
+from fedpace.tasks.fast.rule import is_plain, rates, rule
+from fedpace.vector import Vector
+
+if TYPE_CHECKING:
+    from fedpace.compute.protocol import Request
+
+MEMORY_BYTES = 1 << 26  # for the values of one stage; larger batches are cut, and their gradients added up
+
+
+class Weights:
+    """A vector in our order, and the views of it that the stages use."""
+
+    def __init__(self, order: OwnOrder, stages: int):
+        self.vector = aligned(order.size, order.dtype)
+        whole = torch.from_numpy(self.vector)
+        tensors = [piece.in_ours(whole) for piece in order.pieces[: 2 * stages]]
+        self.stages: list[tuple[Tensor, Array]] = [
+            (weights.flatten(1), bias.numpy())
+            for weights, bias in zip(tensors[0::2], tensors[1::2], strict=True)
+        ]
+
+
+class Network:
+    """Memory for one number of images, and the way through the network and back."""
+
+    def __init__(
+        self, stages: Sequence[Stage], widths: Sequence[int], shape: dense_loops.Shape, count: int, dtype: Any
+    ):
+        first = stages[0]
+        high, wide = first.high + 2 * first.padding, first.wide + 2 * first.padding
+        tensor_type = torch.from_numpy(np.empty(0, dtype)).dtype
+        self.inputs = torch.zeros(count, first.channels, high, wide, dtype=tensor_type)
+        self._inside = self.inputs[
+            :, :, first.padding : high - first.padding, first.padding : wide - first.padding
+        ]
+        self.stages: list[Convolution] = []
+        images = self.inputs
+        for k, stage in enumerate(stages):
+            margin = stages[k + 1].padding if k + 1 < len(stages) else 0
+            self.stages.append(Convolution(stage, count, images, margin))
+            images = self.stages[-1].out
+        self._features, self._feature_errors = (
+            tensor.flatten(1).numpy() for tensor in (images, self.stages[-1].errors)
+        )
+        self._shape, self._scratch = shape, scratch_for(widths, count, dtype)
+
+    def add_gradients(self, y: Weights, into: Weights, images: Tensor, labels: Array, scale: float) -> None:
+        """into += scale * the gradient at y of the loss summed over these samples."""
+        self._inside.copy_(images)
+        for stage, (weights, bias) in zip(self.stages, y.stages, strict=True):
+            stage.forward(weights, bias)
+        dense_loops.add_gradients(
+            y.vector,
+            into.vector,
+            self._shape,
+            self._features,
+            self._scratch.numbers[: len(labels)],
+            labels,
+            self._features.dtype.type(scale),
+            self._scratch,
+            self._feature_errors,
+        )
+        for k in reversed(range(len(self.stages))):
+            below = self.stages[k - 1] if k else None
+            self.stages[k].backward(y.stages[k][0], into.stages[k], scale, below)
+
+
+class ImageSolver:
+    """Local solves of one convolutional network; memory is kept from solve to solve."""
+
+    name = "unrolled"
+
+    def __init__(self, stages: Sequence[Stage], widths: Sequence[int], dtype: Any):
+        self.stages, self.widths, self.dtype = tuple(stages), tuple(widths), np.dtype(dtype)
+        self._order = OwnOrder(stages, widths, dtype)
+        begins = [piece.ours for piece in self._order.pieces[2 * len(stages) :: 2]]
+        self._shape = shape_of(widths)._replace(begins=np.array(begins))
+        self._y, self._gradient = (Weights(self._order, len(stages)) for _ in range(2))
+        self._networks: dict[int, Network] = {}
+        self._input_type = torch.from_numpy(self._y.vector).dtype
+
+    @property
+    def at_once(self) -> int:
+        """How many images go through the network together."""
+        largest = max(stage.patches * stage.filters for stage in self.stages)
+        return max(1, MEMORY_BYTES // (largest * int(self.dtype.itemsize)))
+
+    def takes(self, data: Examples) -> bool:
+        """Whether these are labelled images in memory, of the right size."""
+        first = self.stages[0]
+        return (
+            isinstance(data, Tensors)
+            and data.inputs.dtype == self._input_type
+            and data.inputs.shape[1:] == (first.channels, first.high, first.wide)
+            and data.targets.dtype == torch.int64
+            and data.targets.ndim == 1
+            and bool(dense_loops.in_range(data.targets.numpy(), self.widths[-1]))
+        )
+
+    @torch.no_grad()
+    def solve(self, request: Request, data: Tensors) -> Vector:
+        """delta of the request."""
+        y, start = self._y.vector, np.asarray(request.start, self.dtype)
+        self._order.take(start, y)
+        order, ends = planned(request, len(data))
+        steps = rates(request.local, request.steps, y)
+        if is_plain(request) and ends[0] <= self.at_once:
+            for low, high, rate in zip([0, *ends], ends, steps, strict=False):
+                self._add(self._y, data, order[low:high], -rate / (high - low))
+        else:
+            self._by_rule(request, data, order, ends, steps)
+        delta: Vector = self._order.give(y)
+        delta -= start
+        return delta
+
+    def _by_rule(
+        self, request: Request, data: Tensors, order: Positions, ends: Positions, steps: Array
+    ) -> None:
+        y, gradient = self._y.vector, self._gradient.vector
+        local = rule(request.local, self._correction(request), y)
+        for low, high, rate in zip([0, *ends], ends, steps, strict=False):
+            gradient[:] = 0
+            for at in range(low, high, self.at_once):
+                self._add(self._gradient, data, order[at : min(at + self.at_once, high)], 1 / (high - low))
+            dense_loops.move(y, gradient, rate, local)
+
+    def _correction(self, request: Request) -> Vector | None:
+        if request.correction is None:
+            return None
+        correction = aligned(self._order.size, self.dtype)
+        self._order.take(request.correction, correction)
+        return correction
+
+    def _add(self, into: Weights, data: Tensors, picks: Positions, scale: float) -> None:
+        network = self._networks.get(len(picks))
+        if network is None:
+            network = Network(self.stages, self.widths, self._shape, len(picks), self.dtype)
+            self._networks[len(picks)] = network
+        chosen = torch.from_numpy(picks)
+        labels = data.targets.numpy()[picks]
+        network.add_gradients(self._y, into, data.inputs.index_select(0, chosen), labels, float(scale))
