@@ -28,6 +28,7 @@ from fedpace.sim.recorder import StepRecord
 
 DATABASE = "runs.sqlite"
 BUSY_SECONDS = 60.0  # how long a writer waits for another
+_LOCK = 0x66656470616365  # "fedpace"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -205,6 +206,8 @@ class Store:
 
     def _prepare(self) -> None:
         with self._writing() as connection:
+            if self._engine.dialect.name == "postgresql":  # of two that make the tables at once, one waits
+                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_LOCK)))
             METADATA.create_all(connection)
             schema = connection.execute(sql.select(ABOUT.c.schema)).scalar()
             if schema is None:
