@@ -21,8 +21,8 @@ class Watcher:
 
     traces = False
 
-    def __init__(self, show: Callable[[int, str], None]) -> None:
-        self._show = show
+    def __init__(self, show: Callable[[int, str], None], *, short: bool = False) -> None:
+        self._show, self._short = show, short
         self._bytes_up = self._bytes_down = 0
         self._metrics: Mapping[str, float] = {}
 
@@ -45,7 +45,8 @@ class Watcher:
         learned = [
             f"{name} {self._metrics[name]:.4f}" for name in ("loss", "accuracy") if name in self._metrics
         ]
-        sent = f"{format_bytes(self._bytes_up)} up", f"{format_bytes(self._bytes_down)} down"
+        up, down = format_bytes(self._bytes_up), format_bytes(self._bytes_down)
+        sent = (f"↑{up} ↓{down}",) if self._short else (f"{up} up", f"{down} down")
         return "  ".join((*learned, format_seconds(seconds), *sent))
 
 
@@ -55,27 +56,28 @@ def shown(label: str, rounds: int, console: Console | None = None) -> Iterator[R
     from rich.console import Console
 
     console = console or Console(stderr=True)
+    console.print(label, soft_wrap=True, highlight=False)
     if console.is_terminal or console.is_jupyter:
-        with _bar(label, rounds, console) as show:
-            yield Watcher(show)
+        with _bar(rounds, console) as show:
+            yield Watcher(show, short=True)
     else:
-        console.print(label, soft_wrap=True, highlight=False)
         yield Watcher(_log(rounds, console))
 
 
 @contextmanager
-def _bar(label: str, rounds: int, console: Console) -> Iterator[Callable[[int, str], None]]:
+def _bar(rounds: int, console: Console) -> Iterator[Callable[[int, str], None]]:
+    """One line that also fits a terminal of 80 columns."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
 
     columns = (
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=20 if console.width >= 100 else 5),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[status]}", style="cyan"),
+        TextColumn("{task.fields[status]}", style="cyan", table_column=Column(no_wrap=True)),
         TimeRemainingColumn(compact=True),
     )
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(label, total=rounds, status="")
+        task = bar.add_task("", total=rounds, status="")
         yield lambda version, status: bar.update(task, completed=version, status=status)
 
 
