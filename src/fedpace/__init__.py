@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fedpace import (
         aggregate,
         algorithms,
+        check,
         citations,
         compute,
         errors,
@@ -49,6 +50,7 @@ __all__ = [
     "Run",
     "aggregate",
     "algorithms",
+    "check",
     "citations",
     "cite",
     "compute",
