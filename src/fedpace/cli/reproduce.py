@@ -1,0 +1,120 @@
+"""fedpace reproduce NAME"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedpace.cli.parser import count
+
+if TYPE_CHECKING:
+    from fedpace.reproduce.cell import Cell
+    from fedpace.reproduce.experiment import Experiment
+    from fedpace.reproduce.kept import Kept
+    from fedpace.reproduce.outcome import Outcome
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", metavar="NAME", nargs="+", help="experiments, `all`, or `list` to see them")
+    parser.add_argument("--edition", choices=("quick", "full"), default="quick", help="default: %(default)s")
+    parser.add_argument("--seeds", type=count, default=3, metavar="K", help="default: %(default)s")
+    parser.add_argument(
+        "--jobs",
+        type=count,
+        default=1,
+        metavar="J",
+        help="runs at a time, one process each (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--out", default="docs/results", metavar="FOLDER", help="where pages go (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--keep", metavar="FOLDER", help="where finished runs are kept (default: with the run store)"
+    )
+    parser.add_argument("--only", metavar="TEXT", help="run only cells whose name contains this")
+    parser.add_argument("--estimate", action="store_true", help="only say what it would cost")
+    parser.add_argument(
+        "--report", action="store_true", help="run nothing: write pages from what is finished"
+    )
+
+
+def command(args: argparse.Namespace) -> int:
+    """Reproduce tables and figures of the papers, with the published numbers beside.
+
+    Finished runs are kept, so an interrupted reproduction goes on where it stopped. `quick` fits two cores in
+    minutes and its page says what was made smaller; `full` is the papers' own setting.
+    """
+    from fedpace import reproduce
+
+    if args.names == ["list"]:
+        return _list()
+    names = list(reproduce.NAMES) if args.names == ["all"] else args.names
+    for experiment in [reproduce.experiment(name) for name in names]:
+        _one(experiment, args)
+    return 0
+
+
+def _list() -> int:
+    from fedpace import reproduce
+    from fedpace.cli import show
+
+    show.table(("experiment", ""), list(reproduce.NAMES.items()), align="ll")
+    return 0
+
+
+def _one(experiment: Experiment, args: argparse.Namespace) -> None:
+    from fedpace.reproduce.kept import Kept
+    from fedpace.reproduce.run import finished
+
+    kept = Kept.of(experiment.name, args.edition, Path(args.keep) if args.keep else None)
+    if not args.report:
+        _say_cost(experiment, kept, args)
+        if args.estimate:
+            return
+        _run(experiment, kept, args)
+    results = finished(experiment, args.edition, args.seeds, kept)
+    _write(experiment, results, args)
+
+
+def _say_cost(experiment: Experiment, kept: Kept, args: argparse.Namespace) -> None:
+    from fedpace.reproduce.estimate import estimate
+    from fedpace.reproduce.run import pending
+
+    todo = pending(experiment, args.edition, args.seeds, kept, args.only)
+    _say(f"{experiment.name} ({args.edition}): {estimate(todo) if todo else 'everything is finished'}")
+
+
+def _run(experiment: Experiment, kept: Kept, args: argparse.Namespace) -> None:
+    from fedpace.reproduce.run import run_all
+
+    def told(cell: Cell, seed: int, outcome: Outcome, left: int) -> None:
+        learned = ", ".join(f"{name} {value:.4g}" for name, value in _last(outcome).items())
+        _say(
+            f"  {cell.name}, seed {seed}: {outcome.ended} after {outcome.steps} steps"
+            f"{', ' + learned if learned else ''}; {outcome.real_seconds:.1f} s, {left} left"
+        )
+
+    run_all(experiment, args.edition, args.seeds, kept, args.jobs, told, args.only)
+
+
+def _last(outcome: Outcome) -> dict[str, float]:
+    return dict(outcome.points[-1].metrics) if outcome.points else {}
+
+
+def _write(experiment: Experiment, results: object, args: argparse.Namespace) -> None:
+    from fedpace import reproduce
+    from fedpace.reproduce import page
+
+    folder = Path(args.out)
+    line = f"fedpace reproduce {experiment.name} --edition {args.edition} --seeds {args.seeds}"
+    written = page.write(experiment, args.edition, results, folder, line)  # type: ignore[arg-type]
+    page.write_index([reproduce.experiment(name) for name in reproduce.NAMES], folder)
+    for finding in experiment.findings(args.edition, results):  # type: ignore[arg-type]
+        print(f"{finding.verdict:<18} {finding.claim}: {finding.ours}")
+    _say(f"page: {written}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,35 @@
+"""The papers' tables and figures as commands, with the published numbers beside ours.
+
+An experiment is one module here: its setting, claims, published numbers, the cells to run, and the checks that
+turn what was measured into verdicts. `run` executes cells (and only those that are not finished), `page` writes
+what came out.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from fedpace.errors import unknown
+from fedpace.reproduce.experiment import EDITIONS, Experiment
+
+__all__ = ["EDITIONS", "NAMES", "Experiment", "experiment"]
+
+NAMES = {
+    "objective-inconsistency": "where FedAvg, FedProx and FedNova end on quadratics, exactly",
+    "fedgm-family": "FedAvg, FedAvgM and FedGM over a grid, two levels of heterogeneity",
+    "fedgm-large-lr": "server rates at which FedAvg falls over and FedGM does not",
+    "fedgm-multistage": "stages derived from rates, against every constant rate",
+    "fedgm-autonomous": "stale models and work of the clients' own choice",
+    "defedavg-table1": "virtual seconds to a target accuracy, six methods, n = 10 to 80",
+    "defedavg-speedup": "rounds to a target against updates per step and local steps",
+    "ca2fl-delay": "staleness over concurrency, buffer and delay laws, against print and exact law",
+}
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name."""
+    if name not in NAMES:
+        raise unknown("experiment", name, NAMES)
+    module = importlib.import_module(f"fedpace.reproduce.{name.replace('-', '_')}")
+    found: Experiment = module.EXPERIMENT
+    return found

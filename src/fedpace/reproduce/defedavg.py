@@ -1,0 +1,140 @@
+"""What the DeFedAvg experiments share: the paper's time model, its published seconds and learning rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fedpace import algorithms
+from fedpace.algorithm import Algorithm
+from fedpace.reproduce.cell import Named
+from fedpace.reproduce.experiment import Setting
+from fedpace.sim import Population
+from fedpace.sim.laws import Between
+
+PAPER = '"DeFedAvg": delayed federated averaging, asynchronous federated learning with linear speedup'
+
+N = (10, 20, 40, 80)
+CENSORED = 880.0  # printed as "> 880"
+
+# Table 1, Fashion-MNIST: seconds to 90 % (iid) and 80 % (two classes per client), for n = 10, 20, 40, 80
+SECONDS: Mapping[str, Mapping[str, tuple[float, ...]]] = {
+    "iid": {
+        "FedAvg": (51.89, 179.1, 184.9, 179.83),
+        "FAVANO": (424.25, 448.89, 556.25, CENSORED),
+        "AsySG": (335.16, 297.57, 231.22, 215.38),
+        "DeFedAvg": (26.39, 49.26, 94.49, 99.72),
+    },
+    "noniid": {
+        "FedAvg": (437.57, 447.81, 211.67, 443.56),
+        "FAVANO": (417.21, 382.01, 441.85, CENSORED),
+        "FedBuff": (198.54, 218.26, 604.93, 422.88),
+        "DeFedAvg": (103.25, 144.49, 196.98, 236.3),
+    },
+}
+# Table 2, Fashion-MNIST: (server rate, local rate); None where the method has none
+RATES: Mapping[str, Mapping[str, tuple[tuple[float | None, float | None], ...]]] = {
+    "iid": {
+        "FedAvg": ((1.0, 0.1), (1.0, 0.01), (1.0, 0.01), (1.0, 0.01)),
+        "FAVANO": ((None, 0.1),) * 4,
+        "AsySG": ((0.1, None),) * 4,
+        "DeFedAvg": ((0.1, 0.05), (0.1, 0.05), (0.1, 0.05), (1.0, 0.1)),
+    },
+    "noniid": {
+        "FedAvg": ((0.1, 0.05), (0.1, 0.05), (1.0, 0.01), (0.1, 0.1)),
+        "FAVANO": ((None, 0.05),) * 4,
+        "FedBuff": ((0.1, 0.005), (0.1, 0.01), (0.1, 0.01), (0.1, 0.05)),
+        "DeFedAvg": ((0.1, 0.05),) * 4,
+    },
+}
+PARTITION = {"iid": "iid", "noniid": "classes:2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An edition's network and the accuracies it is asked for."""
+
+    model: str
+    target: Mapping[str, float]  # by split
+    cap_s: Mapping[str, float]  # virtual seconds after which a run counts as "not reached"
+
+    def task(self, split: str) -> Named:
+        return Named("fashion-mnist", PARTITION[split], self.model)
+
+
+SCALES: Mapping[str, Scale] = {
+    "quick": Scale("softmax", {"iid": 0.81, "noniid": 0.75}, {"iid": 20.0, "noniid": 20.0}),
+    "full": Scale("cnn", {"iid": 0.9, "noniid": 0.8}, {"iid": 600.0, "noniid": 880.0}),
+}
+
+
+def devices() -> Population:
+    """Section 4.1.3 with the printed constants: 17 MFLOPs per step at 10 GFLOP/s times U[1, 5]; 2.2 MB at 400 Mbit/s.
+
+    Transfer times are those of the paper's model whatever the network, so that the two editions differ in what is
+    learned, not in who waits for whom.
+    """
+    return Population(step_s=Between(0.0017, 0.0085), up_s=0.044, down_s=0.044)
+
+
+def algorithm(
+    method: str, split: str, n: int, rates: tuple[float | None, float | None], steps: int = 50
+) -> Algorithm:
+    """A method of Table 1; DeFedAvg is the form for the split."""
+    server, local = (1.0 if rate is None else rate for rate in rates)
+    work = {"client_lr": local, "batch_size": 10}
+    match method:
+        case "FedAvg":
+            return algorithms.fedavg(
+                clients_per_round=n, select="replacement", server_lr=server, steps=steps, **work
+            )  # type: ignore[arg-type]
+        case "FAVANO":
+            return algorithms.favano(clients_per_round=n, steps=steps, **work)  # type: ignore[arg-type]
+        case "AsySG":
+            return algorithms.asysg(buffer=n, server_lr=server)
+        case "FedBuff":
+            return algorithms.fedbuff(
+                buffer=n,
+                concurrency=100,
+                dispatch="immediate",
+                server_lr=server,
+                steps=steps,
+                **work,  # type: ignore[arg-type]
+            )
+        case "FedBuff 2n":
+            return algorithms.fedbuff(
+                buffer=n,
+                concurrency=min(100, 2 * n),
+                dispatch="immediate",
+                server_lr=server,
+                steps=steps,
+                **work,  # type: ignore[arg-type]
+            )
+    if split == "iid":
+        return algorithms.defedavg_iid(buffer=n, server_lr=server, steps=steps, **work)  # type: ignore[arg-type]
+    return algorithms.defedavg_niid(draws=n, server_lr=server, steps=steps, **work)  # type: ignore[arg-type]
+
+
+def settings(*more: Setting) -> dict[str, tuple[Setting, ...]]:
+    """What both pages say about their setting."""
+    editions = {}
+    for edition, scale in SCALES.items():
+        targets = f"{scale.target['iid']:.0%} iid, {scale.target['noniid']:.0%} two-class"
+        editions[edition] = (
+            Setting("data", "Fashion-MNIST and CIFAR-10, 100 clients", "Fashion-MNIST, 100 clients"),
+            Setting("network", "CNN, 582,026 parameters", scale.model),
+            Setting("target", "90 % iid, 80 % two-class", targets),
+            Setting(
+                "splits",
+                "iid; two random classes per client",
+                "the same; every class with equally many clients",
+            ),
+            Setting("local work", "50 steps, batch 10", "the same"),
+            Setting(
+                "time",
+                "17 MFLOPs per step, 10 GFLOP/s, slowdown U[1, 5], 0.044 s each way",
+                "the same constants; slowdown, transfers in series",
+            ),
+            *more,
+        )
+    return editions

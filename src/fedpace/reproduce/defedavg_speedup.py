@@ -1,0 +1,233 @@
+"""DeFedAvg, Figures 6 and 7: rounds to a target against updates per step and against local steps."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.defedavg import PAPER, SCALES, algorithm, devices, settings
+from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.results import Results, Spread
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+N = (5, 10, 20, 40, 80)
+K = (20, 50, 100)
+SPLITS = ("iid", "noniid")
+LOCAL, SERVER = 0.05, 0.1  # Table 2
+ROUNDS = {"quick": 240, "full": 2000}
+SCALED_AT = 10  # the n at which the scaled server rate is Table 2's
+
+
+def cells(edition: str, known: Results) -> list[Cell]:
+    every = []
+    for split in SPLITS:
+        every += [_cell(edition, _by_n(split, n), split, n, SERVER, 50) for n in N]
+        every += [
+            _cell(edition, _scaled(split, n), split, n, SERVER * n / SCALED_AT, 50, stop=True) for n in N
+        ]
+        every += [_cell(edition, _by_k(split, k), split, 10, SERVER, k) for k in K if k != 50]
+    return every
+
+
+def _by_n(split: str, n: int) -> str:
+    return f"{split} n={n}"
+
+
+def _scaled(split: str, n: int) -> str:
+    return f"{split} n={n}, server rate x n"
+
+
+def _by_k(split: str, k: int) -> str:
+    return _by_n(split, 10) if k == 50 else f"{split} K={k}"
+
+
+def _cell(
+    edition: str, label: str, split: str, n: int, server: float, steps: int, stop: bool = False
+) -> Cell:
+    scale = SCALES[edition]
+    # large n costs more per round and needs fewer: all runs of a figure still see the same number of updates or more
+    rounds = max(60, ROUNDS[edition] * 10 // max(10, n)) if edition == "quick" else ROUNDS[edition]
+    return Cell(
+        name=label,
+        algorithm=algorithm("DeFedAvg", split, n, (server, LOCAL), steps),
+        task=scale.task(split),
+        population=devices(),
+        rounds=2 * rounds if n < 10 else rounds,
+        evaluate_every=2 if edition == "quick" else 5,
+        stop_at=scale.target[split] if stop else None,
+    )
+
+
+# ------------------------------------------------------------------------------------------- judgement
+
+
+def findings(edition: str, results: Results) -> list[Finding]:
+    found = [
+        finding
+        for split in SPLITS
+        for finding in (_fewer(edition, results, split), _smoother(results, split))
+    ]
+    return [
+        *found,
+        *(_linear(edition, results, split) for split in SPLITS),
+        *(_local(edition, results, split) for split in SPLITS),
+        not_run(
+            "on CIFAR-10 100 local steps lose some test accuracy (Figure 7)",
+            "K = 100 below K = 50",
+            "CNN runs of hours each.",
+        ),
+    ]
+
+
+def rounds_to(edition: str, results: Results, cell: str, split: str) -> Spread:
+    return results.to_target(cell, SCALES[edition].target[split], draw.steps)
+
+
+def _fewer(edition: str, results: Results, split: str) -> Finding:
+    claim = f"more updates per step, fewer rounds ({split})"
+    if not results.have(*(_by_n(split, n) for n in N)):
+        return not_run(claim, "Figure 6")
+    took = {n: rounds_to(edition, results, _by_n(split, n), split) for n in N}
+    known = [took[n].mean for n in N if took[n].reached]
+    ok = (
+        len(known) >= 4
+        and known[-1] < known[0]
+        and all(b <= 1.1 * a for a, b in zip(known, known[1:], strict=False))
+    )
+    return Finding(claim, "Figure 6", _listed(took) + " rounds at the same rates", judged(ok))
+
+
+def _smoother(results: Results, split: str) -> Finding:
+    claim = f"more updates per step, smoother curves ({split})"
+    if not results.have(*(_by_n(split, n) for n in N)):
+        return not_run(claim, "Figure 6")
+    jumps = {n: results.spread(_by_n(split, n), _jitter) for n in N}
+    ours = (
+        ", ".join(f"n = {n}: {value.mean:.2f}" for n, value in jumps.items()) + " points between evaluations"
+    )
+    return Finding(claim, "Figure 6", ours, judged(jumps[80].mean < jumps[20].mean < jumps[5].mean))
+
+
+def _jitter(outcome: Outcome) -> float:
+    """Mean change of accuracy between neighbouring evaluations in the second half, in points."""
+    values = outcome.values()
+    late = values[len(values) // 2 :]
+    return 100 * statistics.fmean(abs(b - a) for a, b in zip(late, late[1:], strict=False))
+
+
+def _linear(edition: str, results: Results, split: str) -> Finding:
+    claim = f"linear speedup: rounds ∝ 1/n when the server rate grows with n ({split})"
+    published = "Theorems 1, 2: error O(1/√(nKT)), so T ∝ 1/n"
+    if not results.have(*(_scaled(split, n) for n in N)):
+        return not_run(claim, published)
+    took = {n: rounds_to(edition, results, _scaled(split, n), split) for n in N}
+    known = {n: s.mean for n, s in took.items() if s.reached}
+    if len(known) < 3:
+        return Finding(claim, published, _listed(took), judged(False))
+    slope = slope_of(known)
+    note = (
+        "the slope is that of a line through log rounds against log n; -1 is linear speedup. The theorems hold for "
+        "rates small enough; at n = 80 the server rate is 0.8 and staleness no longer harmless."
+    )
+    return Finding(
+        claim, published, f"{_listed(took)} rounds; slope {slope:.2f}", judged(slope <= -0.7), note
+    )
+
+
+def slope_of(rounds: Mapping[int, float]) -> float:
+    """Least squares of log rounds against log n."""
+    x, y = np.log(list(rounds)), np.log(list(rounds.values()))
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def _local(edition: str, results: Results, split: str) -> Finding:
+    claim = f"more local steps, fewer rounds ({split})"
+    if not results.have(*(_by_k(split, k) for k in K)):
+        return not_run(claim, "Figure 7: K = 100 fastest, K = 20 slowest")
+    took = {k: rounds_to(edition, results, _by_k(split, k), split) for k in K}
+    means = [took[k].mean if took[k].reached else math.inf for k in K]
+    ours = ", ".join(f"K = {k}: {value:.0f}" for k, value in took.items()) + " rounds"
+    return Finding(
+        claim, "Figure 7: K = 100 fastest, K = 20 slowest", ours, judged(means[2] < means[1] < means[0])
+    )
+
+
+def _listed(took: Mapping[int, Spread]) -> str:
+    return ", ".join(f"n = {n}: {value:.0f}" for n, value in took.items())
+
+
+# ----------------------------------------------------------------------------------- tables, pictures
+
+
+def tables(edition: str, results: Results) -> list[Table]:
+    rows = [
+        (split, label, *(f"{rounds_to(edition, results, cell(split, n), split):.0f}" for n in N))
+        for split in SPLITS
+        for label, cell in (("same rates", _by_n), ("server rate x n", _scaled))
+    ]
+    return [Table("Rounds to the target", ("", "", *(f"n = {n}" for n in N)), rows)]
+
+
+def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    with draw.style():
+        figure, grid = draw.sheet(3, 2, width=4.2)
+        for row, split in zip(grid, SPLITS, strict=True):
+            draw.curves(row[0], results, {f"n = {n}": _by_n(split, n) for n in N})
+            draw.titled(row[0], f"{split}: same rates", "server steps", "test accuracy, %", "lower right")
+            _speedup(row[1], edition, results, split)
+            draw.curves(row[2], results, {f"K = {k}": _by_k(split, k) for k in K})
+            draw.titled(row[2], f"{split}: local steps, n = 10", "server steps", "", "lower right")
+            for axes in (row[0], row[2]):
+                axes.set_xlim(0, 120 if edition == "quick" else None)
+                axes.set_ylim(bottom=40 if edition == "quick" else None)
+    return {"speedup": figure}
+
+
+def _speedup(axes: object, edition: str, results: Results, split: str) -> None:
+    for at, (label, cell) in enumerate((("same rates", _by_n), ("server rate × n", _scaled))):
+        took = {n: rounds_to(edition, results, cell(split, n), split) for n in N}
+        there = {n: s.mean for n, s in took.items() if s.reached}
+        axes.plot(list(there), list(there.values()), marker="o", color=draw.colour(at), label=label)  # type: ignore[attr-defined]
+        if at == 1 and there:
+            first, value = next(iter(there.items()))
+            line = [value * first / n for n in N]
+            axes.plot(N, line, color="#999999", linestyle=":", label="∝ 1/n")  # type: ignore[attr-defined]
+    axes.set_xscale("log")  # type: ignore[attr-defined]
+    axes.set_yscale("log")  # type: ignore[attr-defined]
+    axes.set_xticks(N, [str(n) for n in N])  # type: ignore[attr-defined]
+    axes.minorticks_off()  # type: ignore[attr-defined]
+    draw.titled(
+        axes,
+        f"{split}: rounds to {SCALES[edition].target[split]:.0%}",
+        "updates per server step, n",
+        "server steps",
+        "best",
+    )  # type: ignore[arg-type]
+
+
+EXPERIMENT = Experiment(
+    name="defedavg-speedup",
+    title="DeFedAvg: more clients per step, fewer rounds",
+    source=f"{PAPER}: Figures 6 and 7, Theorems 1 and 2",
+    summary="The theory promises linear speedup: n times the updates per server step, a n-th of the steps. Figure 6 "
+    "shows the rounds for n = 5 to 80 at the same learning rates, Figure 7 for 20, 50 and 100 local steps.",
+    cells=cells,
+    findings=findings,
+    tables=tables,
+    pictures=pictures,
+    settings=settings(
+        Setting(
+            "rates", "server 0.1, local 0.05 (Table 2)", "the same; for linear speedup also server 0.01 n"
+        ),
+        Setting("rounds", "not stated", "quick: 60 to 480, fewer for larger n"),
+    ),
+)

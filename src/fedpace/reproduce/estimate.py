@@ -1,0 +1,73 @@
+"""What a reproduction will cost, measured rather than guessed: a few steps of each kind of cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.run import Job, simulated
+
+SHORT = 2  # server steps of a probe
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """At most so much work: cells that reach their target end earlier."""
+
+    runs: int
+    steps: int
+    core_seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.runs} runs, at most {self.steps:,} server steps, about {duration(self.core_seconds)} of one core"
+
+
+def estimate(jobs: Sequence[Job]) -> Cost:
+    """Times the same kinds of rounds; cells that differ in numbers only are taken to be equally fast."""
+    known: dict[tuple[object, ...], Pace] = {}
+    steps, seconds = 0, 0.0
+    for cell, seed in jobs:
+        kind = _kind(cell)
+        if kind not in known:
+            known[kind] = _pace(cell, seed)
+        most = _steps(cell, known[kind])
+        steps, seconds = steps + most, seconds + most * known[kind].real_s
+    return Cost(len(jobs), steps, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What a server step takes, on the real clock and on the virtual one."""
+
+    real_s: float
+    virtual_s: float
+
+
+def _kind(cell: Cell) -> tuple[object, ...]:
+    local = cell.algorithm.local
+    work = (local.steps, local.epochs, local.batch_size, local.momentum > 0)
+    return cell.task, cell.algorithm.name, repr(cell.algorithm.pace), work, cell.evaluate_every
+
+
+def _steps(cell: Cell, pace: Pace) -> int:
+    """Server steps until the cell ends at the latest."""
+    if cell.stop_s is None or pace.virtual_s == 0:
+        return cell.rounds
+    return min(cell.rounds, int(cell.stop_s / pace.virtual_s) + 1)
+
+
+def _pace(cell: Cell, seed: int) -> Pace:
+    """By the difference of two short runs: what is done once, such as loading data, does not count."""
+    short, long = (simulated(cell, seed, rounds=rounds) for rounds in (SHORT, 3 * SHORT))
+    return Pace(
+        max(long.real_seconds - short.real_seconds, 0.0) / (2 * SHORT),
+        (long.seconds - short.seconds) / (2 * SHORT),
+    )
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,72 @@
+"""What the experiments with server momentum share: the setting of Sun et al., Table 1, and its smaller sibling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fedpace.reproduce.cell import Named
+from fedpace.reproduce.experiment import Setting
+from fedpace.reproduce.results import Results
+
+PAPER = 'Sun, Wu, Huang & Zhang, "On the Role of Server Momentum in Federated Learning", AAAI 2024'
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """One edition's data, network and local work; 100 clients, 5 per round, 3 local epochs in both."""
+
+    data: str
+    model: str
+    client_lr: float
+    batch_size: int
+    rounds: int
+    evaluate_every: int
+
+    def task(self, alpha: float = 0.5, model: str | None = None) -> Named:
+        return Named(self.data, f"dirichlet:{alpha}", model or self.model)
+
+    @property
+    def work(self) -> dict[str, Any]:
+        """Arguments of every algorithm."""
+        return {
+            "client_lr": self.client_lr,
+            "epochs": 3,
+            "batch_size": self.batch_size,
+            "clients_per_round": 5,
+        }
+
+
+SCALES: Mapping[str, Scale] = {
+    "quick": Scale("fashion-mnist", "mlp:32", 0.05, 50, 100, 5),
+    "full": Scale("cifar10", "resnet20_gn", 0.01, 50, 500, 10),
+}
+
+
+def settings(*more: Setting) -> dict[str, tuple[Setting, ...]]:
+    """What every page of this paper says about its setting, and what one page adds."""
+    same = (
+        Setting("clients", "100, of which 5 in a round; 3 local epochs; uniform weights", "the same"),
+        Setting("split", "Dirichlet 0.5 over labels (also 0.3)", "the same"),
+        Setting(
+            "local SGD", "rate 0.01, no momentum; batch size not given", "rate {lr}, no momentum; batch 50"
+        ),
+    )
+    editions = {}
+    for edition, scale in SCALES.items():
+        data = Setting(
+            "data, network", "CIFAR-10; ResNet and VGG of unstated depth", f"{scale.data}, {scale.model}"
+        )
+        local = tuple(Setting(s.what, s.paper, s.here.format(lr=scale.client_lr)) for s in same)
+        rounds = Setting("rounds", "500 (1000 or 2000 in some figures)", f"{scale.rounds} unless said below")
+        editions[edition] = (data, *local, rounds, *more)
+    return editions
+
+
+def best(results: Results, names: Iterable[str], last: int = 3) -> str | None:
+    """The cell with the highest final accuracy on the first seed; None while some have not been run."""
+    every = list(names)
+    if not results.have(*every):
+        return None
+    return max(every, key=lambda name: results.of(name)[0].final("accuracy", last))

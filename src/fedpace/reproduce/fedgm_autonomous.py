@@ -1,0 +1,153 @@
+"""Autonomous FedGM: stale models and work of the clients' own choice, replayed as in the paper and on the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fedpace import algorithms
+from fedpace.algorithm import Algorithm
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.fedgm import PAPER, SCALES, best, settings
+from fedpace.reproduce.results import Results
+from fedpace.sim import Population
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ETAS = (0.5, 1.0, 3.0)
+GRID_ROUNDS = {"quick": 40, "full": 500}
+DELAYS = (5, 10)
+IDEAL = "ideal FedGM"
+CLOCK = "on the clock"
+
+
+def _auto(method: str, where: int | str) -> str:
+    return f"autonomous {method}, {where if isinstance(where, str) else f'R = {where}'}"
+
+
+VARIANTS = (IDEAL, *(_auto(method, where) for where in (*DELAYS, CLOCK) for method in ("FedGM", "FedAvg")))
+
+
+def cells(edition: str, known: Results) -> list[Cell]:
+    """Server rates on the first seed, then the best of each for every seed."""
+    every = []
+    for name in VARIANTS:
+        grid = {f"grid {name} rate {eta:g}": _rule(edition, name, eta) for eta in ETAS}
+        every += [_cell(edition, label, name, rule, grid=True) for label, rule in grid.items()]
+        if (chosen := best(known, grid)) is not None:
+            every.append(_cell(edition, name, name, grid[chosen], grid=False))
+    return every
+
+
+def _cell(edition: str, label: str, name: str, rule: Algorithm, grid: bool) -> Cell:
+    scale = SCALES[edition]
+    return Cell(
+        name=label,
+        algorithm=rule,
+        task=scale.task(),
+        population=Population.half_normal(5.0, 1.0) if CLOCK in name else None,
+        rounds=GRID_ROUNDS[edition] if grid else scale.rounds,
+        evaluate_every=scale.evaluate_every,
+        seeds=1 if grid else None,
+    )
+
+
+def _rule(edition: str, name: str, eta: float) -> Algorithm:
+    scale = SCALES[edition]
+    nu = 0.9 if "FedGM" in name else 0.0
+    momentum: dict[str, Any] = {"server_lr": eta, "beta": 0.9, "nu": nu}
+    if name == IDEAL:
+        return algorithms.fedgm(**momentum, **scale.work)
+    work = {"client_lr": scale.client_lr, "epochs": (1, 6), "batch_size": scale.batch_size, "k_ref": "mean"}
+    if CLOCK in name:
+        return algorithms.autonomous_fedgm(buffer=5, concurrency=15, **momentum, **work)
+    return algorithms.autonomous_fedgm(history=int(name.split()[-1]), clients_per_round=5, **momentum, **work)
+
+
+def findings(edition: str, results: Results) -> list[Finding]:
+    return [
+        *(_above(results, where, figure) for where, figure in ((5, "Figure 1(c, d)"), (10, "Figure 9"))),
+        *(_loss(results, where, figure) for where, figure in ((5, "Figure 1(c, d)"), (10, "Figure 9"))),
+        _above(results, CLOCK, "not in the paper"),
+    ]
+
+
+def _above(results: Results, where: int | str, figure: str) -> Finding:
+    names = [_auto("FedGM", where), _auto("FedAvg", where)]
+    claim = f"{names[0].replace('FedGM, ', 'FedGM above autonomous FedAvg, ')}"
+    if not results.have(*names):
+        return not_run(claim, figure)
+    gm, avg = (results.final(name, last=6) for name in names)
+    stale = results.spread(names[0], lambda outcome: outcome.mean_staleness)
+    note = f"mean staleness {stale:.2f}." if where == CLOCK else ""
+    return Finding(claim, figure, f"{gm:.2f} % against {avg:.2f} %", judged(gm.mean > avg.mean), note)
+
+
+def _loss(results: Results, where: int, figure: str) -> Finding:
+    claim = f"small loss against FedGM without delay and with 3 epochs, R = {where}"
+    name = _auto("FedGM", where)
+    if not results.have(name, IDEAL):
+        return not_run(claim, figure)
+    ours, ideal = results.final(name, last=6), results.final(IDEAL, last=6)
+    return Finding(
+        claim,
+        f"{figure}: moderate",
+        f"{ours:.2f} % against {ideal:.2f} %: {ideal.mean - ours.mean:.2f} points",
+        judged(ideal.mean - ours.mean < 3.0),
+    )
+
+
+def tables(edition: str, results: Results) -> list[Table]:
+    rows = []
+    for name in VARIANTS:
+        chosen = best(results, [f"grid {name} rate {eta:g}" for eta in ETAS])
+        stale = results.spread(name, lambda outcome: outcome.mean_staleness)
+        rate = "" if chosen is None else chosen.rsplit(" ", 1)[-1]
+        rows.append((name, rate, f"{results.final(name, last=6):.2f}", f"{stale:.2f}"))
+    return [Table("At the end", ("", "server rate", "test accuracy %", "mean staleness"), rows)]
+
+
+def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    with draw.style():
+        figure, (row,) = draw.sheet(3, width=4.0, sharey=True)
+        for axes, where in zip(row, (*DELAYS, CLOCK), strict=True):
+            labels = {"FedGM, no delay": IDEAL, **{m: _auto(m, where) for m in ("FedGM", "FedAvg")}}
+            draw.curves(axes, results, labels, smooth=3)
+            title = where if isinstance(where, str) else f"one of the last {where} models"
+            draw.titled(axes, f"Autonomous, {title}", "server steps", "test accuracy, %", "lower right")
+        row[0].set_ylim(bottom=55 if edition == "quick" else None)
+    return {"autonomous": figure}
+
+
+EXPERIMENT = Experiment(
+    name="fedgm-autonomous",
+    title="Autonomous FedGM: stale models, work of one's own choice",
+    source=f"{PAPER}: Figures 1(c, d) and 9",
+    summary="Clients start from an old model and do one to six epochs as they like; the server divides each update by "
+    "its steps. The paper replays delays at random (R models back at most); here the same runs on the event clock too.",
+    cells=cells,
+    findings=findings,
+    tables=tables,
+    pictures=pictures,
+    settings=settings(
+        Setting(
+            "delay",
+            "start from one of the last R models at random, R = 5 and 10",
+            "the same; also event driven: 15 clients at work, buffer 5, half-normal delays",
+        ),
+        Setting("epochs", "uniform on 1..6; 3 for the ideal", "the same"),
+        Setting(
+            "server",
+            "best of a grid of rates and momenta",
+            "best of rates 0.5, 1, 3 on the first seed (quick: 40 rounds); beta = nu = 0.9",
+        ),
+        Setting(
+            "normalisation",
+            "updates divided by their steps",
+            "the same, times the mean number of steps (k_ref = mean), so that server rates keep their size",
+        ),
+    ),
+)

@@ -1,0 +1,193 @@
+"""The FedGM family over the paper's grid: FedGM, FedAvgM and FedAvg, each at its best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fedpace import algorithms
+from fedpace.algorithm import Algorithm
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.fedgm import PAPER, SCALES, best, settings
+from fedpace.reproduce.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ETAS = {"quick": (0.5, 1.0, 2.0, 3.0, 5.0), "full": tuple(k / 2 for k in range(1, 11))}
+MOMENTA = (0.7, 0.9, 0.95)
+METHODS = ("FedAvg", "FedAvgM", "FedGM")
+ALPHAS = (0.5, 0.3)
+GRID_ROUNDS = {"quick": 50, "full": 500}
+ROUNDS = {"quick": 100, "full": 500}
+MODELS = {"quick": ("mlp:32",), "full": ("resnet20_gn", "vgg11")}
+
+
+def cells(edition: str, known: Results) -> list[Cell]:
+    """The grid on the first seed; then the best of each method for every seed."""
+    grid = [cell for alpha in ALPHAS for method in METHODS for cell in _grid(edition, alpha, method)]
+    return [*grid, *(cell for a in ALPHAS for m in METHODS for cell in _chosen(edition, a, m, known))]
+
+
+def _grid(edition: str, alpha: float, method: str) -> list[Cell]:
+    scale = SCALES[edition]
+    return [
+        Cell(
+            name=f"grid {alpha} {name}",
+            algorithm=rule,
+            task=scale.task(alpha),
+            rounds=GRID_ROUNDS[edition],
+            evaluate_every=scale.evaluate_every,
+            seeds=1,
+        )
+        for name, rule in _rules(edition, method).items()
+    ]
+
+
+def _rules(edition: str, method: str) -> dict[str, Algorithm]:
+    work, etas = SCALES[edition].work, ETAS[edition]
+    if method == "FedAvg":
+        return {f"FedAvg rate {eta:g}": algorithms.fedavg(server_lr=eta, **work) for eta in etas}
+    if method == "FedAvgM":
+        return {
+            f"FedAvgM rate {eta:g} beta {beta}": algorithms.fedavgm(server_lr=eta, beta=beta, **work)
+            for eta in etas
+            for beta in MOMENTA
+        }
+    return {
+        f"FedGM rate {eta:g} beta {beta} nu {nu}": algorithms.fedgm(server_lr=eta, beta=beta, nu=nu, **work)
+        for eta in etas
+        for beta in MOMENTA
+        for nu in MOMENTA
+    }
+
+
+def choice(edition: str, alpha: float, method: str, known: Results) -> str | None:
+    """The best setting of a method in the grid."""
+    found = best(known, [cell.name for cell in _grid(edition, alpha, method)])
+    return None if found is None else found.removeprefix(f"grid {alpha} ")
+
+
+def _chosen(edition: str, alpha: float, method: str, known: Results) -> list[Cell]:
+    name = choice(edition, alpha, method, known)
+    if name is None:
+        return []
+    scale = SCALES[edition]
+    return [
+        Cell(
+            name=_best(alpha, method),
+            algorithm=_rules(edition, method)[name],
+            task=scale.task(alpha),
+            rounds=ROUNDS[edition],
+            evaluate_every=scale.evaluate_every,
+            training_loss=True,
+        )
+    ]
+
+
+def _best(alpha: float, method: str) -> str:
+    return f"best {method}, alpha {alpha}"
+
+
+def findings(edition: str, results: Results) -> list[Finding]:
+    found = [finding for alpha in ALPHAS for finding in (_order(results, alpha), _training(results, alpha))]
+    return [
+        *found,
+        not_run("the same with a VGG network (Figure 3)", "FedGM best", "a VGG takes days on two cores."),
+    ]
+
+
+def _order(results: Results, alpha: float) -> Finding:
+    claim = f"test accuracy, Dirichlet {alpha}: FedGM > FedAvgM >= FedAvg, each at its best in the grid"
+    published = (
+        "Figure 1b: FedAvgM marginally better than FedAvg, FedGM best"
+        if alpha == 0.5
+        else "Figure 4: FedGM > FedAvg"
+    )
+    if not results.have(*(_best(alpha, method) for method in METHODS)):
+        return not_run(claim, published)
+    ends = {method: results.final(_best(alpha, method), last=6) for method in METHODS}
+    ok = ends["FedGM"].mean >= ends["FedAvgM"].mean - 0.1 and ends["FedGM"].mean > ends["FedAvg"].mean
+    ours = ", ".join(f"{method} {value:.2f} %" for method, value in ends.items())
+    return Finding(claim, published, ours, judged(ok))
+
+
+def _training(results: Results, alpha: float) -> Finding:
+    claim = f"training loss, Dirichlet {alpha}: FedGM and FedAvgM below FedAvg"
+    if not results.have(*(_best(alpha, method) for method in METHODS)):
+        return not_run(claim, "Figure 1a")
+    ends = {m: results.spread(_best(alpha, m), lambda outcome: outcome.training_loss) for m in METHODS}
+    ok = max(ends["FedGM"].mean, ends["FedAvgM"].mean) < ends["FedAvg"].mean
+    return Finding(claim, "Figure 1a", ", ".join(f"{m} {value:.4f}" for m, value in ends.items()), judged(ok))
+
+
+def tables(edition: str, results: Results) -> list[Table]:
+    rows = [
+        (
+            f"{alpha}",
+            method,
+            (choice(edition, alpha, method, results) or "").removeprefix(f"{method} "),
+            f"{results.final(_best(alpha, method), last=6):.2f}",
+            f"{results.spread(_best(alpha, method), lambda outcome: outcome.training_loss):.4f}",
+        )
+        for alpha in ALPHAS
+        for method in METHODS
+    ]
+    return [Table("Best settings", ("Dirichlet", "", "setting", "test accuracy %", "training loss"), rows)]
+
+
+def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    with draw.style():
+        figure, grid = draw.sheet(3, len(ALPHAS), width=4.0)
+        for row, alpha in zip(grid, ALPHAS, strict=True):
+            draw.curves(row[0], results, {method: _best(alpha, method) for method in METHODS}, smooth=3)
+            row[0].set_ylim(bottom=65 if edition == "quick" else None)
+            draw.titled(
+                row[0], f"Best of each, Dirichlet {alpha}", "server steps", "test accuracy, %", "lower right"
+            )
+            for axes, beta in zip(row[1:], (0.7, 0.95), strict=True):
+                _by_rate(axes, edition, results, alpha, beta)
+    return {"family": figure}
+
+
+def _by_rate(axes: object, edition: str, results: Results, alpha: float, beta: float) -> None:
+    """Accuracy of the grid's runs against the server rate."""
+    lines = {
+        "FedAvg": "FedAvg rate {eta:g}",
+        f"FedAvgM, β {beta}": f"FedAvgM rate {{eta:g}} beta {beta}",
+        f"FedGM, β {beta}, ν 0.9": f"FedGM rate {{eta:g}} beta {beta} nu 0.9",
+    }
+    for at, (label, form) in enumerate(lines.items()):
+        ends = [results.final(f"grid {alpha} " + form.format(eta=eta), last=3).mean for eta in ETAS[edition]]
+        axes.plot(ETAS[edition], ends, marker="o", color=draw.colour(at), label=label)  # type: ignore[attr-defined]
+    draw.titled(axes, f"Grid, Dirichlet {alpha}", "server rate", "", "lower left")  # type: ignore[arg-type]
+
+
+EXPERIMENT = Experiment(
+    name="fedgm-family",
+    title="FedAvg, FedAvgM and FedGM over the paper's grid",
+    source=f"{PAPER}: Figures 1(a, b), 3 and 4",
+    summary="One three-parameter server rule contains FedAvg (nu = 0) and FedAvgM (nu = 1). The paper tunes each over "
+    "a grid of server rates and momenta and compares the best.",
+    cells=cells,
+    findings=findings,
+    tables=tables,
+    pictures=pictures,
+    settings=settings(
+        Setting(
+            "grid",
+            "rate 0.5 to 5 in steps of 0.5; beta, nu in 0.7, 0.9, 0.95",
+            "quick: rates 0.5, 1, 2, 3, 5, same momenta; full: the same",
+        ),
+        Setting(
+            "choice",
+            "best final test accuracy",
+            "the same, on the first seed (quick: after 50 rounds), mean of the last 3 evaluations",
+        ),
+        Setting(
+            "then", "", "the chosen setting for every seed, quick: 100 rounds; mean of the last 6 evaluations"
+        ),
+    ),
+)

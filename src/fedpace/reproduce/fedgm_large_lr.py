@@ -1,0 +1,174 @@
+"""FedGM at large server rates: where FedAvg falls over, and what a large rate costs late in training."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fedpace import algorithms
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.fedgm import PAPER, SCALES, settings
+from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.results import Results
+from fedpace.theory import stability_limit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FEDAVG, FEDGM = (1, 2, 3), (1, 2, 3, 5)
+BETA = NU = 0.95
+CHANCE_LOSS = 2.302585  # ln 10: what a model that knows nothing pays on ten classes
+TARGET = {"quick": 0.8, "full": 0.6}
+
+
+def cells(edition: str, known: Results) -> list[Cell]:
+    scale = SCALES[edition]
+    avg = {f"FedAvg rate {eta}": algorithms.fedavg(server_lr=eta, **scale.work) for eta in FEDAVG}
+    gm = {
+        f"FedGM rate {eta}": algorithms.fedgm(server_lr=eta, beta=BETA, nu=NU, **scale.work) for eta in FEDGM
+    }
+    rounds = {"quick": 120, "full": 2000}[edition]
+    return [
+        Cell(name=name, algorithm=rule, task=scale.task(), rounds=rounds, evaluate_every=scale.evaluate_every)
+        for name, rule in {**avg, **gm}.items()
+    ]
+
+
+def findings(edition: str, results: Results) -> list[Finding]:
+    names = [*(f"FedAvg rate {eta}" for eta in FEDAVG), *(f"FedGM rate {eta}" for eta in FEDGM)]
+    if not results.have(*names):
+        return [not_run("large server rates", "Figures 5-7")]
+    return [
+        _unstable(results),
+        _diverges(results),
+        _sustains(edition, results),
+        _early(results),
+        _late(results),
+    ]
+
+
+def _unstable(results: Results) -> Finding:
+    calm, wild = (results.spread(f"FedAvg rate {eta}", _jitter) for eta in (1, 2))
+    low, high = (results.final(f"FedAvg rate {eta}", last=6) for eta in (2, 1))
+    return Finding(
+        "FedAvg is unstable at server rate 2",
+        "Figure 5: curve fluctuates",
+        f"accuracy jumps by {wild:.1f} points from evaluation to evaluation (rate 1: {calm:.1f}); "
+        f"ends at {low:.1f} % (rate 1: {high:.1f} %)",
+        judged(wild.mean > 1.5 * calm.mean and low.mean < high.mean),
+    )
+
+
+def _diverges(results: Results) -> Finding:
+    loss = results.spread("FedAvg rate 3", lambda outcome: _late_loss(outcome))
+    accuracy = results.final("FedAvg rate 3", last=6)
+    return Finding(
+        "FedAvg diverges at server rate 3",
+        "Figure 5: does not converge",
+        f"test loss {loss:.1f} at the end (a model that knows nothing: {CHANCE_LOSS:.1f}), accuracy {accuracy:.1f} %",
+        judged(loss.missed > 0 or loss.mean > CHANCE_LOSS),
+    )
+
+
+def _sustains(edition: str, results: Results) -> Finding:
+    target = TARGET[edition]
+    gm, avg = (results.to_target(name, target, draw.steps) for name in ("FedGM rate 5", "FedAvg rate 1"))
+    ends = [results.final(name, last=6) for name in ("FedGM rate 5", "FedAvg rate 1")]
+    ok = ends[0].mean > ends[1].mean - 0.5 and gm.reached and (not avg.reached or gm.mean <= avg.mean)
+    return Finding(
+        "FedGM converges at server rate 5 and is faster than FedAvg",
+        "Figure 6",
+        f"{target:.0%} after {gm:.0f} rounds (FedAvg, rate 1: {avg:.0f}); ends at {ends[0]:.1f} % ({ends[1]:.1f} %)",
+        judged(ok),
+        f"on a quadratic FedAvg is stable up to rate 2, FedGM with beta = nu = {BETA} up to "
+        f"{stability_limit(BETA, NU):.1f} (over c, the part of the way to its own optimum that a client goes).",
+    )
+
+
+def _early(results: Results) -> Finding:
+    means = {eta: results.spread(f"FedGM rate {eta}", _first_quarter) for eta in (1, 2, 5)}
+    return Finding(
+        "FedGM: the largest rate is fastest in the first quarter",
+        "Figure 7: rate 5",
+        ", ".join(f"rate {eta}: {value:.1f} %" for eta, value in means.items()) + " on average",
+        judged(max(means, key=lambda eta: means[eta].mean) == 5),
+    )
+
+
+def _late(results: Results) -> Finding:
+    jitter = {eta: results.spread(f"FedGM rate {eta}", _jitter) for eta in (1, 2, 5)}
+    return Finding(
+        "FedGM: the smallest rate is most stable in the last quarter",
+        "Figure 7: rate 1",
+        "jumps of " + ", ".join(f"{value:.2f} points at rate {eta}" for eta, value in jitter.items()),
+        judged(min(jitter, key=lambda eta: jitter[eta].mean) == 1),
+    )
+
+
+def _jitter(outcome: Outcome) -> float:
+    """Mean change of accuracy between neighbouring evaluations in the last quarter, in points."""
+    values = outcome.values()
+    late = values[-max(2, len(values) // 4) :]
+    return 100 * statistics.fmean(abs(b - a) for a, b in zip(late, late[1:], strict=False))
+
+
+def _first_quarter(outcome: Outcome) -> float:
+    values = outcome.values()
+    return 100 * statistics.fmean(values[: max(1, len(values) // 4)])
+
+
+def _late_loss(outcome: Outcome) -> float | None:
+    return None if outcome.diverged else outcome.final("loss", 6)
+
+
+def tables(edition: str, results: Results) -> list[Table]:
+    rows = [
+        (
+            name,
+            f"{results.final(name, last=6):.1f}",
+            f"{results.spread(name, _first_quarter):.1f}",
+            f"{results.spread(name, _jitter):.2f}",
+            f"{results.spread(name, _late_loss):.2f}",
+        )
+        for name in results.outcomes
+    ]
+    header = ("", "final accuracy %", "mean of the first quarter %", "jumps late (points)", "final loss")
+    return [Table("Measured", header, rows)]
+
+
+def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    with draw.style():
+        figure, ((left, right),) = draw.sheet(2, width=5.2, sharey=True)
+        draw.curves(left, results, {f"rate {eta}": f"FedAvg rate {eta}" for eta in FEDAVG})
+        draw.titled(left, "FedAvg falls over …", "server steps", "test accuracy, %", "lower right")
+        draw.curves(right, results, {f"rate {eta}": f"FedGM rate {eta}" for eta in FEDGM})
+        draw.titled(right, f"… FedGM (β = ν = {BETA}) does not", "server steps", "", "lower right")
+    return {"rates": figure}
+
+
+EXPERIMENT = Experiment(
+    name="fedgm-large-lr",
+    title="Server momentum carries large server rates",
+    source=f"{PAPER}: Figures 5, 6 and 7",
+    summary="General momentum averages over past rounds, so the server may take far larger steps than FedAvg before "
+    "training falls over. Large steps are fast at first and noisy in the end.",
+    cells=cells,
+    findings=findings,
+    tables=tables,
+    pictures=pictures,
+    settings=settings(
+        Setting(
+            "server",
+            "FedAvg rates 1, 2, 3; FedGM 1, 2, 3, 5 (beta = nu = 0.95 in Fig. 7, else not stated)",
+            "the same, beta = nu = 0.95",
+        ),
+        Setting(
+            "rounds on this page",
+            "500 (Figs. 5, 6), 2000 (Fig. 7)",
+            "120 in the quick edition, 2000 in the full one",
+        ),
+    ),
+)

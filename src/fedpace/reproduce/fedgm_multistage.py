@@ -1,0 +1,174 @@
+"""Multistage FedGM: the schedule that follows from its rates, against every constant rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fedpace import algorithms
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.fedgm import PAPER, SCALES, settings
+from fedpace.reproduce.results import Results
+from fedpace.theory import multistage
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RATES = (2.0, 1.0, 0.5)
+ANCHORS = (0.7, 0.9)  # beta = nu of the first stage: not given in the paper
+ROUNDS = {"quick": 210, "full": 1000}
+PUBLISHED_ENDS = {1000: (143, 429), 2000: (286, 857)}
+
+
+def cells(edition: str, known: Results) -> list[Cell]:
+    scale, rounds = SCALES[edition], ROUNDS[edition]
+    rules = {}
+    for beta in ANCHORS:
+        rules[_stages(beta)] = algorithms.multistage_fedgm(
+            server_lr=RATES, rounds=rounds, beta=beta, nu=beta, **scale.work
+        )
+        for rate in RATES:
+            rules[_constant(rate, beta)] = algorithms.fedgm(server_lr=rate, beta=beta, nu=beta, **scale.work)
+    return [
+        Cell(
+            name=name,
+            algorithm=rule,
+            task=scale.task(),
+            rounds=rounds,
+            evaluate_every=scale.evaluate_every,
+            training_loss=True,
+        )
+        for name, rule in rules.items()
+    ]
+
+
+def _stages(beta: float) -> str:
+    return f"stages, beta {beta}"
+
+
+def _constant(rate: float, beta: float) -> str:
+    return f"constant {rate:g}, beta {beta}"
+
+
+def findings(edition: str, results: Results) -> list[Finding]:
+    return [_ends(), *(_beats(results, beta) for beta in ANCHORS), _settles(results)]
+
+
+def _ends() -> Finding:
+    ours = {rounds: multistage(RATES, rounds, 0.9, 0.9).ends[:2] for rounds in PUBLISHED_ENDS}
+    return Finding(
+        "stage ends follow from rates 2, 1, 0.5 (Eq. 3)",
+        "; ".join(f"T = {rounds}: {a}, {b}" for rounds, (a, b) in PUBLISHED_ENDS.items()),
+        "; ".join(f"T = {rounds}: {ends[0]}, {ends[1]}" for rounds, ends in ours.items()),
+        judged(all(tuple(ours[rounds]) == ends for rounds, ends in PUBLISHED_ENDS.items())),
+        "Figure 2 marks 143 and 429 although Table 1 says T = 500: it is a run of 1000 rounds, or half of one.",
+    )
+
+
+def _beats(results: Results, beta: float) -> Finding:
+    claim = f"multistage ends above every constant rate (first beta = nu = {beta})"
+    names = [_stages(beta), *(_constant(rate, beta) for rate in RATES)]
+    if not results.have(*names):
+        return not_run(claim, "Figure 2: best in train and test")
+    ends = {name: results.final(name, last=6) for name in names}
+    train = {name: results.spread(name, lambda outcome: outcome.training_loss) for name in names}
+    first = ends[names[0]]
+    ok = all(first.mean >= ends[name].mean for name in names[1:])
+    ours = f"stages {first:.2f} %; constant " + ", ".join(
+        f"{rate:g}: {ends[_constant(rate, beta)]:.2f}" for rate in RATES
+    )
+    losses = ", ".join(f"{train[name].mean:.3f}" for name in names)
+    return Finding(
+        claim,
+        "Figure 2: best in train and test",
+        ours,
+        judged(ok),
+        f"training losses in the same order: {losses}.",
+    )
+
+
+def _settles(results: Results) -> Finding:
+    claim = "the first stage fluctuates, the later ones settle"
+    name = _stages(ANCHORS[-1])
+    if not results.have(name):
+        return not_run(claim, "Figure 2")
+    ends = multistage(RATES, results.cells[name].rounds, 0.9, 0.9).ends
+
+    def jumps(low: int, high: int) -> float:
+        found = []
+        for outcome in results.of(name):
+            values = [100 * p.metrics["accuracy"] for p in outcome.points if low < p.version <= high]
+            found += [abs(b - a) for a, b in zip(values, values[1:], strict=False)]
+        return sum(found) / len(found)
+
+    stages = [jumps(low, high) for low, high in zip([ends[0] // 2, *ends[:-1]], ends, strict=True)]
+    ours = (
+        "jumps of "
+        + ", ".join(f"{value:.2f}" for value in stages)
+        + " points in stages 1 (second half), 2, 3"
+    )
+    return Finding(claim, "Figure 2", ours, judged(stages[0] > stages[1] > stages[2]))
+
+
+def tables(edition: str, results: Results) -> list[Table]:
+    rows = [
+        (
+            name,
+            f"{results.final(name, last=6):.2f}",
+            f"{results.spread(name, lambda outcome: outcome.training_loss):.4f}",
+        )
+        for name in results.outcomes
+    ]
+    return [Table("At the end", ("", "test accuracy %", "training loss"), rows), _schedule(edition)]
+
+
+def _schedule(edition: str) -> Table:
+    rows = []
+    for beta in ANCHORS:
+        stages = multistage(RATES, ROUNDS[edition], beta, beta)
+        for end, rule in zip(stages.ends, stages.rules, strict=True):
+            rows.append((f"{beta}", f"{rule.lr:g}", f"{rule.beta:.6f}", f"{rule.nu:g}", str(end)))  # type: ignore[attr-defined]
+    return Table("The schedule", ("first beta", "rate", "beta", "nu", "until round"), rows)
+
+
+def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    with draw.style():
+        figure, (row,) = draw.sheet(len(ANCHORS), width=5.2, sharey=True)
+        for axes, beta in zip(row, ANCHORS, strict=True):
+            labels = {
+                "stages 2, 1, 0.5": _stages(beta),
+                **{f"constant {r:g}": _constant(r, beta) for r in RATES},
+            }
+            draw.curves(axes, results, labels, smooth=3)
+            for end in multistage(RATES, ROUNDS[edition], beta, beta).ends[:-1]:
+                axes.axvline(end, color="#999999", linestyle=":", linewidth=1)
+            axes.set_ylim(bottom=70 if edition == "quick" else None)
+            draw.titled(axes, f"first β = ν = {beta}", "server steps", "test accuracy, %", "lower right")
+    return {"stages": figure}
+
+
+EXPERIMENT = Experiment(
+    name="fedgm-multistage",
+    title="Multistage FedGM against constant rates",
+    source=f"{PAPER}: Figures 2 and 8, Eq. (3)",
+    summary="Start with a large server rate and drop it in stages; lengths and momenta of the stages follow from the "
+    "rates. The multistage run should end above a run at any of its rates.",
+    cells=cells,
+    findings=findings,
+    tables=tables,
+    pictures=pictures,
+    settings=settings(
+        Setting(
+            "schedule",
+            "rates 2, 1, 0.5; first beta and nu not given",
+            "the same rates; beta = nu = 0.7 and 0.9, nu constant",
+        ),
+        Setting(
+            "rounds on this page",
+            "1000 (Fig. 2), 2000 (Fig. 8)",
+            "210 in the quick edition (stages end at 30, 90), 1000 in the full one",
+        ),
+    ),
+)

@@ -1,0 +1,136 @@
+"""Running the cells of an experiment: in order, in processes, and only those that are not finished."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from fedpace.errors import DivergedError
+from fedpace.experiment import simulate
+from fedpace.record import Checkpoints, Run
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.experiment import Experiment
+from fedpace.reproduce.kept import Kept
+from fedpace.reproduce.outcome import Outcome, Settled, Watch
+from fedpace.reproduce.results import Results
+
+Job = tuple[Cell, int]
+Told = Callable[[Cell, int, Outcome, int], None]  # cell, seed, outcome, how many are left
+LONG_S = "120s"  # real time between two checkpoints of a cell
+
+
+def pending(
+    experiment: Experiment, edition: str, seeds: int, kept: Kept, only: str | None = None
+) -> list[Job]:
+    """What is still to be run, as far as is known by now; with `only`, of the cells that are called so."""
+    known = finished(experiment, edition, seeds, kept)
+    cells = [cell for cell in experiment.cells(edition, known) if only is None or only in cell.name]
+    jobs = [(cell, seed) for cell in cells for seed in range(_seeds(cell, seeds))]
+    return [(cell, seed) for cell, seed in jobs if kept.get(cell, seed) is None]
+
+
+def finished(experiment: Experiment, edition: str, seeds: int, kept: Kept) -> Results:
+    """What has been run of this edition."""
+    known = Results()
+    while True:
+        found = kept.results(experiment.cells(edition, known), seeds)
+        if {name: set(runs) for name, runs in found.outcomes.items()} == {
+            name: set(runs) for name, runs in known.outcomes.items()
+        }:
+            return found
+        known = found
+
+
+def run_all(
+    experiment: Experiment,
+    edition: str,
+    seeds: int,
+    kept: Kept,
+    jobs: int,
+    told: Told,
+    only: str | None = None,
+) -> Results:
+    """Everything that is not finished yet; `told` hears of each run as it ends."""
+    while todo := pending(experiment, edition, seeds, kept, only):
+        left = len(todo)
+        for (cell, seed), outcome in _executed(todo, kept, jobs):
+            left -= 1
+            told(cell, seed, outcome, left)
+    return finished(experiment, edition, seeds, kept)
+
+
+def _executed(todo: Sequence[Job], kept: Kept, jobs: int) -> Iterator[tuple[Job, Outcome]]:
+    if jobs == 1:
+        for cell, seed in todo:
+            yield (cell, seed), execute(cell, seed, kept)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
+        waiting: dict[Future[Outcome], Job] = {
+            pool.submit(execute, cell, seed, kept): (cell, seed) for cell, seed in todo
+        }
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _one_thread() -> None:
+    """Several processes share the cores; numerical libraries read this when they are loaded."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
+def execute(cell: Cell, seed: int, kept: Kept) -> Outcome:
+    """Run one cell for one seed and keep what came out; a run that was interrupted goes on."""
+    folder = kept.unfinished(cell, seed)
+    outcome = simulated(cell, seed, folder)
+    kept.put(cell, seed, outcome)
+    shutil.rmtree(folder, ignore_errors=True)
+    return outcome
+
+
+def simulated(cell: Cell, seed: int, folder: Path | None = None, rounds: int | None = None) -> Outcome:
+    """One run of a cell; diverging and reaching the target are ways to end, not errors."""
+    checkpoint = None if folder is None else Checkpoints(folder, LONG_S, at_end=False)
+    task = cell.task(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what an algorithm warns of is what the experiment is about
+        try:
+            run, ended = _simulate(cell, task, seed, checkpoint, rounds), "finished"
+        except Settled as early:
+            run, ended = early.run, "settled"
+        except DivergedError as early:
+            run, ended = early.run, "diverged"
+    return Outcome.of(run, ended, _training_loss(cell, task, run, ended))
+
+
+def _simulate(cell: Cell, task: object, seed: int, checkpoint: Checkpoints | None, rounds: int | None) -> Run:
+    return simulate(
+        cell.algorithm,
+        task,  # type: ignore[arg-type]
+        cell.population,
+        rounds=rounds or cell.rounds,
+        seed=seed,
+        evaluate_every=cell.evaluate_every,
+        checkpoint=checkpoint,
+        traces=False,
+        recorders=[Watch(cell.stop_at, cell.stop_s)],
+    )
+
+
+def _training_loss(cell: Cell, task: object, run: Run, ended: str) -> float | None:
+    if not cell.training_loss or ended == "diverged":
+        return None
+    return float(task.training_loss(run.model))  # type: ignore[attr-defined]
+
+
+def _seeds(cell: Cell, seeds: int) -> int:
+    return seeds if cell.seeds is None else min(seeds, cell.seeds)
