@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedpace.algorithms import fedavg
-from fedpace.cli.compare import reached
 from fedpace.record import Run
+from fedpace.record.compare import reached
 from fedpace.sim import StepRecord
 from fedpace.vector import Layout
 

@@ -58,12 +58,17 @@ def algorithm_functions() -> dict[str, Callable[..., Algorithm]]:
 
 def make_algorithms(names: Sequence[str], args: argparse.Namespace) -> dict[str, Algorithm]:
     """The algorithms of these names with what `--set` says; schedules learn how long the run is."""
+    known, chosen = algorithm_functions(), settings(names, args)
+    return {name: build(known[name], chosen[name], rounds=args.rounds) for name in names}
+
+
+def settings(names: Sequence[str], args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """What `--set` says to each of these algorithms."""
     known = algorithm_functions()
     for name in names:
         if name not in known:
             raise unknown("algorithm", name, known)
-    chosen = distribute(args.set, {name: known[name] for name in names})
-    return {name: build(known[name], chosen[name], rounds=args.rounds) for name in names}
+    return distribute(args.set, {name: known[name] for name in names})
 
 
 def load_task(args: argparse.Namespace, seed: int) -> Task:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fedpace.compute.protocol import Task
     from fedpace.record import Run
     from fedpace.record.store import Entry, Store
+    from fedpace.record.writer import Writer
     from fedpace.sim import Population
 
 EVERY = "60s"
@@ -79,8 +80,8 @@ class Experiment:
 
     def about(self) -> dict[str, str]:
         """What decides the outcome."""
+        from fedpace.record.evaluation import every
         from fedpace.record.identity import identity
-        from fedpace.sim.evaluation import every
 
         options = {"rounds": self.how["rounds"], "evaluate_every": every(self.how["evaluate_every"])}
         return identity(self.algorithm, self.task, self.population, self.seed, **options, keep_models=False)
@@ -137,6 +138,18 @@ def open_store(args: argparse.Namespace, *, needed: bool = False) -> Store | Non
         return None
 
 
+def found(what: Experiment, store: Store | None) -> Run | None:
+    """The same experiment in the store, if it has come to its end before."""
+    from fedpace.record import artifacts
+    from fedpace.record.identity import fingerprint
+
+    entry = None if store is None else store.finished(fingerprint(what.about()))
+    if entry is None or store is None:
+        return None
+    run = artifacts.load(store, entry, what.algorithm)
+    return replace(run, summary={**run.summary, "note": entry.note})
+
+
 def execute(
     what: Experiment,
     store: Store | None,
@@ -172,17 +185,19 @@ def carry_on(
     try:
         run = _simulate(what, traces=traces, progress=progress, checkpoint=plan, recorders=[writer])
     except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
-        error.run = _named(error.run, entry)
+        error.run = _completed(error.run, entry, writer)
         full = isinstance(error, StorageError)  # then less is kept, and the first error is the one to tell
         with contextlib.suppress(StorageError, OSError) if full else contextlib.nullcontext():
             _end(store, entry, error.run, writer, EARLY[type(error)], str(error))
         raise
     _end(store, entry, run, writer, "done", "")
-    return _named(run, entry)
+    return _completed(run, entry, writer)
 
 
-def _named(run: Run, entry: Entry) -> Run:
-    return replace(run, summary={**run.summary, "name": entry.name})
+def _completed(run: Run, entry: Entry, writer: Writer) -> Run:
+    """What the store knows beside the result, as facts about this execution."""
+    known = {"name": entry.name, "step_seconds": writer.real_seconds}
+    return replace(run, summary={**run.summary, **known})
 
 
 def _simulate(what: Experiment, **options: Any) -> Run:
@@ -210,14 +225,15 @@ def _begin(what: Experiment, store: Store, name: str | None) -> Entry:
     )
 
 
-def _end(store: Store, entry: Entry, run: Run, writer: Any, status: str, note: str) -> None:
+def _end(store: Store, entry: Entry, run: Run, writer: Writer, status: str, note: str) -> None:
     """Everything known is written before the checkpoints, which are no longer needed then, go."""
     from fedpace.record import artifacts, keeper
 
     writer.flush()
     folder = store.folder(entry.name)
     artifacts.write(folder, run)
-    known = {"counters": run.counters, "summary": run.summary, "traffic": run.traffic, "note": note}
+    summary = {name: run.summary[name] for name in ("compute", "real_seconds") if name in run.summary}
+    known = {"counters": run.counters, "summary": summary, "traffic": run.traffic, "note": note}
     store.set(entry.id, status, **known)
     if status in OVER:
         keeper.clear(folder)

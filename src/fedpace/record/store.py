@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -123,11 +124,13 @@ class Store:
             f"name must be one that no run has yet; got {name!r}: resume it, or delete it first"
         )
 
-    def add(self, run: int, records: Sequence[StepRecord]) -> None:
-        """More of a run's history."""
-        if records:
+    def add(self, run: int, records: Sequence[StepRecord], real_seconds: Sequence[float] = ()) -> None:
+        """More of a run's history, and when it happened in real seconds since the run began."""
+        times: Sequence[float | None] = real_seconds or [None] * len(records)
+        rows = [_row(run, record, at) for record, at in zip(records, times, strict=True)]
+        if rows:
             with self._writing() as connection:
-                connection.execute(sql.insert(STEPS), [_row(run, record) for record in records])
+                connection.execute(sql.insert(STEPS), rows)
 
     def roll_back(self, run: int, records: Sequence[StepRecord]) -> None:
         """Make a run's history these records: what came after them goes, what is missing is added."""
@@ -188,6 +191,13 @@ class Store:
         query = sql.select(STEPS).where(STEPS.c.run == run).order_by(STEPS.c.version)
         with self._reading() as connection:
             return [_record(row) for row in connection.execute(query)]
+
+    def real_seconds(self, run: int) -> list[float]:
+        """When each step happened, since the run began; a step whose time is unknown has that of the one before."""
+        query = sql.select(STEPS.c.real_seconds).where(STEPS.c.run == run).order_by(STEPS.c.version)
+        with self._reading() as connection:
+            times = connection.execute(query).scalars().all()
+        return list(accumulate(times, lambda last, now: last if now is None else now, initial=0.0))[1:]
 
     def last_steps(self, *, evaluated: bool = False) -> dict[int, StepRecord]:
         """The newest record of each run, or the newest with metrics, by the run's number."""
@@ -281,7 +291,7 @@ def _plain_errors(what: str) -> Iterator[None]:
         raise StorageError(f"{what} could not be used ({reason})") from None
 
 
-def _row(run: int, record: StepRecord) -> dict[str, Any]:
+def _row(run: int, record: StepRecord, real_seconds: float | None = None) -> dict[str, Any]:
     return {
         "run": run,
         "version": record.version,
@@ -291,6 +301,7 @@ def _row(run: int, record: StepRecord) -> dict[str, Any]:
         "bytes_up": record.bytes_up,
         "bytes_down": record.bytes_down,
         "metrics": json.dumps({name: float(value) for name, value in record.metrics.items()}),
+        "real_seconds": real_seconds,
     }
 
 
