@@ -14,12 +14,12 @@ import numpy as np
 
 from fedpace.algorithm import Algorithm
 from fedpace.client.state import ClientState, Delivery, Session
-from fedpace.link import Dense, Plain
+from fedpace.link import Dense, NonFiniteError, Plain
 from fedpace.link.protocol import Context, Downlink, Uplink
 from fedpace.pace.protocol import Behaviour, Continuous, Interruptible
 from fedpace.random import stream
 from fedpace.server.messages import Parcel, Receipt, Update
-from fedpace.vector import Vector, is_finite
+from fedpace.vector import Vector
 
 CONTROL = Dense()  # the codec of the second vector that a correction sends
 NO_DRAWS = np.random.default_rng(0)  # handed to rules that draw nothing
@@ -169,23 +169,26 @@ class Client:
         assert session is not None, "there is something to send"
         if s.up is None:
             s.up = kit.up.init(kit.size, delta.dtype)
-        whole = kit.averaging is not None
         a_norm1 = kit.algorithm.local.a_norm1(session.steps) if session.steps else 0.0
-        frames: dict[str, bytes] = {}
         s.upload, s.pending = session, Memories(s.up, s.control)
-        if is_finite(delta):  # else an empty update says that the session failed
-            rng = stream(kit.seed, "up", self.number, session.number)
-            sent = session.start + delta if whole else delta
-            context = replace(session.context, steps=session.steps)
-            frames["update"], up = kit.up.send(sent, s.up, context, rng)
-            extra, control = self._corrected(session, delta, a_norm1)
-            if extra is not None:
-                frames["control"] = CONTROL.encode(extra, rng)
-            s.pending = Memories(up, control)
-        version = -1 if whole else session.version
+        try:
+            frames, s.pending = self._frames(session, delta, a_norm1)
+        except NonFiniteError:
+            frames = {}  # an empty update says that the session failed
+        version = session.version if kit.averaging is None else -1
         return Update(
             self.number, session.number, version, session.round, session.steps, a_norm1, self.samples, frames
         )
+
+    def _frames(self, session: Session, delta: Vector, a_norm1: float) -> tuple[dict[str, bytes], Memories]:
+        """What is sent, and what will be remembered once it has arrived."""
+        s, kit = self.state, self.kit
+        rng = stream(kit.seed, "up", self.number, session.number)
+        sent = delta if kit.averaging is None else session.start + delta
+        frame, up = kit.up.send(sent, s.up, replace(session.context, steps=session.steps), rng)
+        extra, control = self._corrected(session, delta, a_norm1)
+        beside = {} if extra is None else {"control": CONTROL.encode(extra, rng)}
+        return {"update": frame} | beside, Memories(up, control)
 
     def acknowledged(self, receipt: Receipt) -> bool:
         """The server answered; True: another finished session may be uploaded now."""
