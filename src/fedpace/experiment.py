@@ -6,18 +6,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute import Task, engine
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError
 from fedpace.record import Checkpoints, History, Run
+from fedpace.record.evaluation import Every, every
 from fedpace.record.identity import identity
 from fedpace.record.keeper import Keeper
 from fedpace.record.progress import shown
-from fedpace.sim import Every, Population, Recorder, Watcher
-from fedpace.sim.evaluation import every
-from fedpace.sim.report import under_way
-from fedpace.sim.simulate import outcome, prepare
+from fedpace.record.report import Reporter, counts, under_way
+from fedpace.sim import Population, Recorder, Watcher
+from fedpace.sim.simulate import prepare
 from fedpace.sim.simulation import Simulation
 
 
@@ -56,36 +57,25 @@ def simulate(
     """
     began = time.perf_counter()
     history = History(keep_models=keep_models, traces=traces, others=recorders)
-    simulation = prepare(
-        algorithm,
-        task,
-        population,
-        rounds=rounds,
-        seed=seed,
-        eager=eager,
-        solver=engine(compute, task, workers),
-        evaluate_every=evaluate_every,
-        recorder=history,
-        watchers=watchers,
-    )
+    reporter = Reporter(history, task, every(evaluate_every), rounds)
+    solver = engine(compute, task, workers)
+    options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager}
+    simulation = prepare(algorithm, task, population, solver, reporter, *watchers, **options)
 
     def result() -> Run:
-        end = outcome(simulation)
-        traffic = ("bytes_up", "bytes_down")  # the history has them
-        counters = {n: value for n, value in end.facts.items() if isinstance(value, int) and n not in traffic}
-        facts = {name: value for name, value in end.facts.items() if isinstance(value, str)}
+        known = counts(simulation)
         return Run(
             algorithm=algorithm,
             task=task.name,
             seed=seed,
             rounds=rounds,
             history=history.steps,
-            model=end.model,
+            model=simulation.server.state.x,
             layout=task.layout,
             models=history.models,
-            counters=counters,
-            summary={**facts, "real_seconds": spent()},
-            traffic=end.traffic.plain(),
+            counters={name: n for name, n in known.items() if name not in ("bytes_up", "bytes_down")},
+            summary={"compute": getattr(solver, "name", "custom"), "real_seconds": spent()},
+            traffic=reporter.state.traffic.plain(),
             activities=[*history.activities, *under_way(simulation)] if traces else (),
             fates=history.fates,
         )
@@ -98,8 +88,8 @@ def simulate(
         keeper = None
         if checkpoint is not None:
             plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
-            options = {"rounds": rounds, "evaluate_every": every(evaluate_every), "keep_models": keep_models}
-            about = identity(algorithm, task, population, seed, **options)
+            asked = {"rounds": rounds, "evaluate_every": reporter.every, "keep_models": keep_models}
+            about = identity(algorithm, task, population, seed, **asked)
             keeper = open_now.enter_context(Keeper(plan, about, time.perf_counter).opened())
         open_now.enter_context(_watched(history, algorithm, task, rounds, progress))
         _drive(simulation, rounds, history, keeper, result)

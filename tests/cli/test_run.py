@@ -169,7 +169,7 @@ def test_a_stalled_run_is_exit_code_2_and_what_was_learned_is_written(fedpace, t
 
 
 def test_an_interrupted_run_writes_what_was_learned(fedpace, tmp_path, monkeypatch) -> None:
-    from fedpace.sim.report import Reporter
+    from fedpace.record.report import Reporter
 
     stepped = Reporter.stepped
 

@@ -18,9 +18,11 @@ from fedpace.local import SGD
 from fedpace.pace import Buffered
 from fedpace.random import stream
 from fedpace.record import History, snapshot
+from fedpace.record.evaluation import every
+from fedpace.record.report import Reporter, counts, reporter_of
 from fedpace.record.tree import Tree
 from fedpace.sim import Population
-from fedpace.sim.simulate import outcome, prepare, reporter_of
+from fedpace.sim.simulate import prepare
 from fedpace.sim.simulation import Simulation
 from fedpace.tasks import quadratics
 
@@ -71,17 +73,8 @@ def bed() -> tuple[Any, Population]:
 def fresh(algorithm: Algorithm, *, eager: bool = False) -> tuple[Simulation, History]:
     task, devices = bed()
     history = History()
-    simulation = prepare(
-        algorithm,
-        task,
-        devices,
-        rounds=ROUNDS,
-        seed=3,
-        eager=eager,
-        solver=Inline(task),
-        evaluate_every="2s",
-        recorder=history,
-    )
+    reporter = Reporter(history, task, every("2s"), ROUNDS)
+    simulation = prepare(algorithm, task, devices, Inline(task), reporter, rounds=ROUNDS, seed=3, eager=eager)
     return simulation, history
 
 
@@ -105,11 +98,11 @@ def test_stopped_between_any_two_events_it_ends_with_the_same_bits(case: str, ea
     whole, known = fresh(CASES[case], eager=eager)
     whole.begin()
     whole.run(ROUNDS)
-    counts = stream(11, "select").integers(1, 40, size=400).tolist()
+    stops = stream(11, "select").integers(1, 40, size=400).tolist()
     going, history = fresh(CASES[case], eager=eager)
     going.begin()
     while going.server.state.version < ROUNDS:  # stopped again and again, always in another process's place
-        run_some_events(going, counts.pop())
+        run_some_events(going, stops.pop())
         tree = through_text(snapshot.take(going))
         going, after = fresh(CASES[case], eager=eager)
         snapshot.put(tree, going)
@@ -118,8 +111,8 @@ def test_stopped_between_any_two_events_it_ends_with_the_same_bits(case: str, ea
     assert going.server.state.x.tobytes() == whole.server.state.x.tobytes()
     assert history.steps == known.steps
     assert history.activities == known.activities and history.fates == known.fates
-    assert outcome(going).facts == outcome(whole).facts
-    assert outcome(going).traffic == outcome(whole).traffic
+    assert counts(going) == counts(whole)
+    assert reporter_of(going).state.traffic == reporter_of(whole).state.traffic
 
 
 def test_a_model_is_written_once_however_many_sessions_start_from_it() -> None:

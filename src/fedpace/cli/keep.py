@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from fedpace.cli.population import population
 from fedpace.errors import (
     ConfigError,
     DivergedError,
+    FedpaceError,
     InterruptedRun,
     StalledError,
     StorageError,
@@ -27,15 +28,9 @@ if TYPE_CHECKING:
     from fedpace.record import Run
     from fedpace.record.store import Entry, Store
     from fedpace.record.writer import Writer
-    from fedpace.sim import Population
+    from fedpace.sim import Population, Recorder
 
 EVERY = "60s"
-EARLY: dict[type[BaseException], str] = {
-    DivergedError: "diverged",
-    StalledError: "stalled",
-    InterruptedRun: "interrupted",
-    StorageError: "failed",
-}
 OVER = ("done", "diverged", "stalled")  # nothing is left to resume
 _WORDS = (
     "task",
@@ -87,12 +82,12 @@ class Experiment:
         return identity(self.algorithm, self.task, self.population, self.seed, **options, keep_models=False)
 
 
-def one_experiment(args: argparse.Namespace) -> Experiment:
-    """What the arguments of `fedpace run` ask for."""
+def one_experiment(args: argparse.Namespace, task: Task | None = None) -> Experiment:
+    """What the arguments of `fedpace run` ask for; `task` if it is loaded already."""
     [algorithm] = experiment.make_algorithms([args.algorithm], args).values()
     return Experiment(
         algorithm,
-        experiment.load_task(args, args.seed),
+        task or experiment.load_task(args, args.seed),
         population(args.population),
         args.seed,
         experiment.execution(args),
@@ -138,16 +133,25 @@ def open_store(args: argparse.Namespace, *, needed: bool = False) -> Store | Non
         return None
 
 
-def found(what: Experiment, store: Store | None) -> Run | None:
-    """The same experiment in the store, if it has come to its end before."""
+def obtain(
+    what: Experiment, store: Store | None, *, stopped: bool = False, **options: Any
+) -> tuple[Run, Entry | None]:
+    """The same experiment from the store, with its entry; gone on with if it was interrupted, new if it is not there.
+
+    `stopped`: a run that a sweep gave up counts as finished. Raises what `execute` raises.
+    """
     from fedpace.record import artifacts
     from fedpace.record.identity import fingerprint
 
-    entry = None if store is None else store.finished(fingerprint(what.about()))
-    if entry is None or store is None:
-        return None
-    run = artifacts.load(store, entry, what.algorithm)
-    return replace(run, summary={**run.summary, "note": entry.note})
+    known = [] if store is None else store.same(fingerprint(what.about()))
+    for entry in known:
+        if store is not None and entry.status in (*OVER, *["stopped"] * stopped):
+            return artifacts.load(store, entry, what.algorithm), entry
+    for entry in known:
+        if store is not None and not store.is_alive(entry) and entry.status != "stopped":
+            options.pop("traces", None)
+            return carry_on(what, store, entry, **options), None
+    return execute(what, store, **options), None
 
 
 def execute(
@@ -158,11 +162,13 @@ def execute(
     every: int | str = EVERY,
     traces: bool = True,
     progress: bool = False,
+    recorders: Sequence[Recorder] = (),
 ) -> Run:
     """Run it; in the store, if there is one, from the first moment on."""
     if store is None:
-        return _simulate(what, traces=traces, progress=progress)
-    return carry_on(what, store, _begin(what, store, name), every=every, traces=True, progress=progress)
+        return _simulate(what, traces=traces, progress=progress, recorders=recorders)
+    entry = _begin(what, store, name)
+    return carry_on(what, store, entry, every=every, progress=progress, recorders=recorders)
 
 
 def carry_on(
@@ -172,8 +178,8 @@ def carry_on(
     *,
     every: int | str = EVERY,
     previous: bool = False,
-    traces: bool = True,
     progress: bool = False,
+    recorders: Sequence[Recorder] = (),
 ) -> Run:
     """Run it to its end from wherever it is."""
     from fedpace.record import Checkpoints
@@ -183,15 +189,28 @@ def carry_on(
     plan = Checkpoints(folder, every, previous=previous, at_end=False)
     writer = Writer(store, entry.id, time.monotonic)
     try:
-        run = _simulate(what, traces=traces, progress=progress, checkpoint=plan, recorders=[writer])
+        run = _simulate(what, traces=True, progress=progress, checkpoint=plan, recorders=[writer, *recorders])
     except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
         error.run = _completed(error.run, entry, writer)
         full = isinstance(error, StorageError)  # then less is kept, and the first error is the one to tell
         with contextlib.suppress(StorageError, OSError) if full else contextlib.nullcontext():
-            _end(store, entry, error.run, writer, EARLY[type(error)], str(error))
+            _end(store, entry, error.run, writer, _status(error), str(error))
         raise
     _end(store, entry, run, writer, "done", "")
     return _completed(run, entry, writer)
+
+
+def _status(error: FedpaceError | InterruptedRun) -> str:
+    from fedpace.record.sweep import HopelessError
+
+    kinds = {
+        HopelessError: "stopped",
+        DivergedError: "diverged",
+        StalledError: "stalled",
+        InterruptedRun: "interrupted",
+        StorageError: "failed",
+    }
+    return next(status for kind, status in kinds.items() if isinstance(error, kind))
 
 
 def _completed(run: Run, entry: Entry, writer: Writer) -> Run:
@@ -235,5 +254,5 @@ def _end(store: Store, entry: Entry, run: Run, writer: Writer, status: str, note
     summary = {name: run.summary[name] for name in ("compute", "real_seconds") if name in run.summary}
     known = {"counters": run.counters, "summary": summary, "traffic": run.traffic, "note": note}
     store.set(entry.id, status, **known)
-    if status in OVER:
+    if status in (*OVER, "stopped"):
         keeper.clear(folder)

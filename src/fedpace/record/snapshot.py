@@ -9,10 +9,9 @@ from fedpace.aggregate.rows import SpilledRows
 from fedpace.client import ClientState, Delivery
 from fedpace.client.machine import Memories
 from fedpace.link.frame import Phantom
+from fedpace.record.report import Reported, reporter_of
 from fedpace.record.tree import Adapter, Tree, Typed, pack, unpack
 from fedpace.server import ServerState, Update
-from fedpace.sim.report import Reported
-from fedpace.sim.simulate import reporter_of
 from fedpace.sim.simulation import SimState, Simulation
 from fedpace.sim.timeline import Phase, Timeline
 from fedpace.vector import Vector

@@ -28,6 +28,9 @@ class Versions:
         return self.models[version]
 
     def release(self, version: int) -> None:
+        """Let go of it; -1 names a model that only its client holds."""
+        if version < 0:
+            return
         left = self.holders[version] - 1
         if left:
             self.holders[version] = left

@@ -1,6 +1,5 @@
 """The virtual clock: timeline, devices, simulate."""
 
-from fedpace.sim.evaluation import Every
 from fedpace.sim.laws import Between, Inverse
 from fedpace.sim.population import Devices, Population
 from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
@@ -10,7 +9,6 @@ __all__ = [
     "Activity",
     "Between",
     "Devices",
-    "Every",
     "Fate",
     "Inverse",
     "Population",

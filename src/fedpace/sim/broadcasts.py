@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fedpace.client import Delivery
+from fedpace.client import Client, Delivery
+from fedpace.pace.protocol import Continuous
 from fedpace.server.versions import Versions
 from fedpace.sim.population import Devices
 
@@ -28,6 +29,21 @@ class Broadcasts:
         self.entries.append(entry)
         while len(self.entries) > 1 and self._everywhere(self.entries[1], entry.sent_s, devices):
             versions.release(self.entries.pop(0).delivery.version)
+
+    def take(self, client: Client, now: float, devices: Devices, versions: Versions) -> Delivery | None:
+        """Empty a client's receive buffer: the newest broadcast, or what was sent to it alone; held for a session."""
+        s, behaviour = client.state, client.kit.behaviour
+        newest = self.newest(client.number, now, devices)
+        known = max(s.seen, s.inbox.version if s.inbox is not None else -1)
+        reuse = isinstance(behaviour, Continuous) and behaviour.reuse_model and s.inbox is None
+        own = client.take()
+        if newest is None or (newest.version <= known and not reuse):
+            return own
+        if own is not None:
+            versions.release(own.version)
+        versions.hold(newest.version)
+        s.seen = newest.version
+        return newest
 
     def newest(self, client: int, now: float, devices: Devices) -> Delivery | None:
         """What lies in this client's receive buffer by now."""

@@ -1,51 +1,35 @@
-"""The parts of an experiment under the virtual clock, joined; and what came out."""
+"""The parts of a run under the virtual clock, checked and joined."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute import Engine, Task
 from fedpace.errors import require, require_count
-from fedpace.link.traffic import Traffic
 from fedpace.pace import ByShare, Interrupting
 from fedpace.server import Server
-from fedpace.sim.evaluation import Every, every
 from fedpace.sim.population import Devices, Population
-from fedpace.sim.recorder import Recorder
-from fedpace.sim.report import Reporter
 from fedpace.sim.simulation import Simulation
 from fedpace.sim.watcher import Watcher
 from fedpace.vector import Vector
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Where a simulation ended."""
-
-    model: Vector
-    virtual_seconds: float
-    facts: dict[str, int | str]  # what was counted
-    traffic: Traffic
 
 
 def prepare(
     algorithm: Algorithm,
     task: Task,
     population: Population | None,
-    *,
+    engine: Engine,
+    *watchers: Watcher,
     rounds: int,
-    seed: int,
-    eager: bool,
-    solver: Engine,
-    evaluate_every: int | str | Every | None,
-    recorder: Recorder,
-    watchers: Iterable[Watcher] = (),
+    seed: int = 0,
+    eager: bool = False,
 ) -> Simulation:
-    """All the parts of a run, checked and joined; nothing has happened yet."""
+    """All the parts of a run, checked and joined; nothing has happened yet.
+
+    `population=None` means one second per solve and free transfer. `eager` computes every session, also those
+    whose result nobody uses; the outcome is the same to the bit.
+    """
     require_count(rounds, "rounds")
     require_count(seed, "seed", low=0)
     check_sizes(algorithm, task)
@@ -60,25 +44,7 @@ def prepare(
         cycle_s=_cycle_s(algorithm, task, devices, x),
         last=rounds,
     )
-    reporter = Reporter(recorder, task, every(evaluate_every), rounds)
-    return Simulation(server, task, devices, solver, reporter, *watchers, eager=eager)
-
-
-def outcome(simulation: Simulation) -> Outcome:
-    """What there is to know at the end, or at any moment."""
-    server, state = simulation.server.state, simulation.state
-    facts: dict[str, int | str] = {"compute": getattr(simulation.engine, "name", "custom")}
-    facts |= asdict(state.tally) | asdict(server.counts)
-    in_buffer = set(zip(server.members.clients, server.members.sessions, strict=True))
-    facts["discarded"] = len(in_buffer) + len(server.kept)
-    return Outcome(server.x, state.line.now, facts, reporter_of(simulation).state.traffic)
-
-
-def reporter_of(simulation: Simulation) -> Reporter:
-    """The first of a simulation's watchers, which `prepare` made."""
-    reporter = simulation.watchers[0]
-    assert isinstance(reporter, Reporter)
-    return reporter
+    return Simulation(server, task, devices, engine, *watchers, eager=eager)
 
 
 def check_sizes(algorithm: Algorithm, task: Task) -> None:

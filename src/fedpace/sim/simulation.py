@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from fedpace.client import Client, ClientState, Delivery, Kit, Session, Times
-from fedpace.compute.protocol import Engine, Request, Task
+from fedpace.compute.protocol import Engine, Task
 from fedpace.errors import StalledError
-from fedpace.pace.protocol import Continuous, Interruptible, OnDemand
+from fedpace.pace.protocol import Interruptible, OnDemand
 from fedpace.server import Announce, Ask, Deliver, Parcel, Server, Step, Stop, Update
+from fedpace.server.versions import Versions
 from fedpace.sim.availability import absent_at_start, changes
 from fedpace.sim.broadcasts import Announced, Broadcasts
 from fedpace.sim.population import Devices
+from fedpace.sim.solves import Solves
 from fedpace.sim.timeline import Phase, Timeline
 from fedpace.sim.watcher import Tally, Watcher
 from fedpace.vector import Vector, is_finite
+
+P = ParamSpec("P")
 
 
 @dataclass(slots=True)
@@ -45,20 +49,14 @@ class Simulation:
         eager: bool = False,
     ) -> None:
         self.server, self.task, self.devices, self.engine = server, task, devices, engine
-        self.watchers, self.eager = list(watchers), eager
+        self.watchers = list(watchers)
         self.kit = Kit.of(server.algorithm, server.state.x, server.seed)
         self.on_demand = isinstance(self.kit.behaviour, OnDemand)
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
-        self._ready_made: dict[tuple[int, int], Vector] = {}
+        self.solves = Solves(engine, eager)
         self._handlers: dict[Phase, Callable[[int, Any], None]] = {
-            Phase.CHANGE: self._changed,
-            Phase.COMPUTED: self._computed,
-            Phase.UPLINK: self._arrived,
-            Phase.WAKE: self._woke,
-            Phase.DISPATCH: self._dispatch,
-            Phase.DOWNLINK: self._delivered,
-            Phase.START: self._start,
+            phase: getattr(self, f"_{phase.name.lower()}") for phase in Phase
         }
 
     def begin(self) -> None:
@@ -86,26 +84,19 @@ class Simulation:
 
     def restore(self, state: SimState, clients: Mapping[int, ClientState]) -> None:
         """Go on from here instead of beginning; sessions under way are solved, or announced, again."""
-        self.state = state
+        self.state, counted_before = state, Tally()
         for number, own in clients.items():
             client = self._client(number)
             client.state = own
-            if not isinstance(self.kit.behaviour, Interruptible):
-                self._take_up(client)
-
-    def _take_up(self, client: Client) -> None:
-        running = client.state.running
-        if self.eager:
-            for session in (running, client.state.outbox):
-                if session is not None:
-                    made = self.engine.result(self._request(client, session))
-                    self._ready_made[client.number, session.number] = made
-        elif running is not None and (client.state.wanted or self._will_be_sent(client, running)):
-            self._announce(client, running)
+            if own.running is not None and not isinstance(self.kit.behaviour, Interruptible):
+                sure = own.wanted or self._will_be_sent(client, own.running)
+                self.solves.promise(client, own.running, counted_before, sure)
+            if own.outbox is not None:
+                self.solves.promise(client, own.outbox, counted_before, sure=False)
 
     # ------------------------------------------------------------ phase by phase
 
-    def _changed(self, number: int, present: bool) -> None:
+    def _change(self, number: int, present: bool) -> None:
         if present:
             self.server.joined(number)
             self._look(number)
@@ -119,7 +110,7 @@ class Simulation:
         session = client.state.running
         if session is None or session.number != session_number:
             return  # it was lost meanwhile
-        self._tell_trained(client, session)
+        self._tell(Watcher.trained, number, session, client.state.times, self.now)
         if self.devices.drops(number, session_number):
             client.state.running = None
             self._lose(client, session)
@@ -132,18 +123,17 @@ class Simulation:
                 self._upload(client)
         self._look(number)
 
-    def _arrived(self, number: int, update: Update) -> None:
+    def _uplink(self, number: int, update: Update) -> None:
         client = self.clients[number]
         session = client.state.upload
         if session is None or session.number != update.session:
             return  # its client left while it was under way
         self.state.tally.bytes_up += update.size_bytes
-        for watcher in self.watchers:
-            watcher.sent_up(number, update)
+        self._tell(Watcher.sent_up, number, update)
         receipt = self.server.receive(update, self.now)
         another = client.acknowledged(receipt)
         if receipt.accepted:
-            self._release(session.version)
+            self.versions.release(session.version)
         else:
             self._lose(client, session, "refused")
         self._take_steps(receipt.steps)
@@ -152,7 +142,7 @@ class Simulation:
         self._look(number)
         self._want_dispatch()
 
-    def _woke(self, _: int, when: float) -> None:
+    def _wake(self, _: int, when: float) -> None:
         if self.server.state.wake_at == when:
             self._take_steps(self.server.woke(self.now))
             self._want_dispatch()
@@ -173,15 +163,14 @@ class Simulation:
         wake_at = self.server.state.wake_at
         if wake_at is not None and wake_at != waking:
             self.state.line.at(wake_at, Phase.WAKE, what=wake_at)
-        for watcher in self.watchers:
-            watcher.dispatched(self)
+        self._tell(Watcher.dispatched, self)
 
-    def _delivered(self, number: int, delivery: Delivery) -> None:
+    def _downlink(self, number: int, delivery: Delivery) -> None:
         if number in self.server.state.absent:
-            self._release(delivery.version)
+            self._discard(delivery)
             return
         client = self._client(number)
-        self._empty_inbox(client)
+        self._discard(client.take())
         client.deliver(delivery.version, delivery.round)
         self._look(number)
 
@@ -190,7 +179,7 @@ class Simulation:
         held_up = self.devices.serial and not self.kit.polled and client.state.upload is not None
         if number in self.server.state.absent or held_up or not client.ready():
             return
-        delivery = self._model_for(client)
+        delivery = self.state.broadcasts.take(client, self.now, self.devices, self.versions)
         if delivery is not None:
             self.state.idle.discard(number)
             self._begin(client, delivery)
@@ -204,7 +193,7 @@ class Simulation:
 
     def _send(self, message: Deliver) -> None:
         number, delay = message.client, 0.0
-        self.server.state.versions.hold(message.version)
+        self.versions.hold(message.version)
         if not self.devices.serial and self.kit.down.shared:  # else it is charged when it is taken out
             size = self.server.retrieve(number, message.version, message.round).size_bytes
             delay = self.devices.download_s(number, size)
@@ -218,7 +207,7 @@ class Simulation:
             size = parcel.size_bytes
             self._sent_down(None, parcel, self.task.clients - len(self.server.state.absent))
         entry = Announced(self.now, Delivery(message.version, message.round), size)
-        self.state.broadcasts.add(entry, self.server.state.versions, self.devices)
+        self.state.broadcasts.add(entry, self.versions, self.devices)
         for number in self.state.idle:
             when = self.state.broadcasts.reaches_s(entry, number, self.devices)
             self.state.line.at(when, Phase.START, number)
@@ -228,36 +217,37 @@ class Simulation:
         if client.polled():
             self._upload(client)
         elif client.state.running is not None:
-            self._announce(client, client.state.running)
+            self.solves.announce(client, client.state.running)
 
     def _stop(self, message: Stop) -> None:
-        client, session = self._client(message.client), self._client(message.client).state.running
-        if session is None:
-            self._take_steps(self.server.lost(message.client))
+        number, client = message.client, self._client(message.client)
+        running = client.state.running
+        if running is None:
+            self._take_steps(self.server.lost(number))
             self._want_dispatch()
             return
-        self._tell_trained(client, session)
+        self._tell(Watcher.trained, number, running, client.state.times, self.now)
         session = client.interrupt(self.now)
         delta = self._upload(client)
         if self.kit.averaging is not None and is_finite(delta):
-            parcel = self.server.retrieve(message.client, message.version, message.version)
-            model = client.averaged(session, delta, self.server.state.versions[message.version])
-            self._sent_down(message.client, parcel)
-            begins = self.now + self.devices.download_s(message.client, parcel.size_bytes)
+            parcel = self.server.retrieve(number, message.version, message.version)
+            model = client.averaged(session, delta, self.versions[message.version])
+            self._sent_down(number, parcel)
+            begins = self.now + self.devices.download_s(number, parcel.size_bytes)
             self._run_until_done(client, client.go_on(model, session), begins)
 
     # ------------------------------------------------------------ sessions
 
     def _begin(self, client: Client, delivery: Delivery) -> None:
         """Take the model out of the receive buffer and train; the session now holds the version."""
-        shared, model = self.kit.down.shared, self.server.state.versions[delivery.version]
+        shared, model = self.kit.down.shared, self.versions[delivery.version]
         parcel = self.server.retrieve(client.number, delivery.version, delivery.round)
         session = client.begin(parcel, model if shared else None)
         charged = self.devices.serial or not shared
         if charged or self.on_demand:
             self._sent_down(client.number, parcel)
         if not shared:
-            self._tell_loss("down", model, session.start)
+            self._tell(Watcher.lossy, "down", model, session.start)
         delay = self.devices.download_s(client.number, parcel.size_bytes) if charged else 0.0
         self._run_until_done(client, session, self.now + delay)
 
@@ -266,114 +256,70 @@ class Simulation:
         ends = begins + self.devices.compute_s(number, session.number, session.steps)
         client.state.times = Times(self.now, begins, ends)
         self.state.tally.sessions += 1
-        for watcher in self.watchers:
-            watcher.began(number, session, self.now)
+        self._tell(Watcher.began, number, session, self.now)
         if isinstance(self.kit.behaviour, Interruptible):
             return  # it works until it is stopped
         self.state.line.at(ends, Phase.COMPUTED, number, session.number)
-        if self.eager:
-            self._ready_made[number, session.number] = self._solve(client, session)
-        elif self._will_be_sent(client, session):
-            self._announce(client, session)
+        self.solves.promise(client, session, self.state.tally, self._will_be_sent(client, session))
 
     def _upload(self, client: Client) -> Vector:
         """Solve what lies in the send buffer, encode it and put it on its way."""
         session = client.state.outbox
         assert session is not None
-        delta = self._ready_made.pop((client.number, session.number), None)
-        if delta is None:
-            delta = self._solve(client, session)
+        delta = self.solves.result(client, session, self.state.tally)
         update = client.encode(delta)
         until = self.now + self.devices.upload_s(client.number, update.size_bytes)
         self.state.tally.uploads += 1
-        for watcher in self.watchers:
-            watcher.uploading(client.number, session, self.now, until)
+        self._tell(Watcher.uploading, client.number, session, self.now, until)
         if not self.kit.exact and "update" in update.frames:
-            self._tell_loss("up", delta, self.server.used(update))
+            self._tell(Watcher.lossy, "up", delta, self.server.used(update))
         self.state.line.at(until, Phase.UPLINK, client.number, update)
         return delta
 
     def _leave(self, client: Client) -> None:
         """A client goes away and what it was doing comes to nothing."""
-        if client.state.running is not None:
-            self._tell_trained(client, client.state.running)
+        running, times = client.state.running, client.state.times
+        if running is not None:
+            self._tell(Watcher.trained, client.number, running, times, self.now)
         for session in client.leave():
             self._lose(client, session)
         if self.on_demand:
-            self._empty_inbox(client)
+            self._discard(client.take())
 
     def _lose(self, client: Client, session: Session, fate: str = "dropped") -> None:
         """A session came to nothing; who trains all the time starts over from the same model."""
         if fate == "dropped":
             self.state.tally.dropped += 1
-            self._ready_made.pop((client.number, session.number), None)
-            self.engine.forget(self._request(client, session))
-        self._tell_ended(client, session, fate)
+            self.solves.forget(client, session)
+        self._tell(Watcher.ended, client.number, session, fate)
         if not client.start_over(session):
-            self._release(session.version)
+            self.versions.release(session.version)
 
     def _replace_stored(self, client: Client) -> None:
         """A newer result overwrites an older one that was never asked for."""
         older = client.state.outbox
         if older is not None:
             self.state.tally.overwritten += 1
-            self._ready_made.pop((client.number, older.number), None)
-            self._tell_ended(client, older, "overwritten")
-            self._release(older.version)
-
-    # ------------------------------------------------------------ solves
-
-    def _solve(self, client: Client, session: Session) -> Vector:
-        self.state.tally.solved += 1
-        return self.engine.result(self._request(client, session))
-
-    def _announce(self, client: Client, session: Session) -> None:
-        self.engine.announce(self._request(client, session), client.state.times.ends_s)
+            self.solves.forget(client, older)
+            self._tell(Watcher.ended, client.number, older, "overwritten")
+            self.versions.release(older.version)
 
     def _will_be_sent(self, client: Client, session: Session) -> bool:
         return not self.kit.polled and not self.devices.drops(client.number, session.number)
-
-    def _request(self, client: Client, session: Session) -> Request:
-        return Request(
-            client=client.number,
-            session=session.number,
-            start=session.start,
-            version=session.version,
-            local=self.server.algorithm.local,
-            steps=session.steps,
-            seed=self.server.seed,
-            correction=session.correction,
-        )
-
-    # ------------------------------------------------------------ models
-
-    def _model_for(self, client: Client) -> Delivery | None:
-        """What this client would start from; the version it names is held for the session."""
-        s, behaviour = client.state, self.kit.behaviour
-        newest = self.state.broadcasts.newest(client.number, self.now, self.devices)
-        known = max(s.seen, s.inbox.version if s.inbox is not None else -1)
-        reuse = isinstance(behaviour, Continuous) and behaviour.reuse_model and s.inbox is None
-        if newest is None or (newest.version <= known and not reuse):
-            return client.take()
-        self._empty_inbox(client)
-        self.server.state.versions.hold(newest.version)
-        s.seen = newest.version
-        return newest
-
-    def _empty_inbox(self, client: Client) -> None:
-        delivery = client.take()
-        if delivery is not None:
-            self._release(delivery.version)
-
-    def _release(self, version: int) -> None:
-        if version >= 0:
-            self.server.state.versions.release(version)
 
     # ------------------------------------------------------------ small print
 
     @property
     def now(self) -> float:
         return self.state.line.now
+
+    @property
+    def versions(self) -> Versions:
+        return self.server.state.versions
+
+    def _discard(self, delivery: Delivery | None) -> None:
+        if delivery is not None:
+            self.versions.release(delivery.version)
 
     def _client(self, number: int) -> Client:
         client = self.clients.get(number)
@@ -395,22 +341,12 @@ class Simulation:
 
     def _take_steps(self, steps: tuple[Step, ...]) -> None:
         for step in steps:
-            for watcher in self.watchers:
-                watcher.stepped(step, self.now, self.state.tally)
+            self._tell(Watcher.stepped, step, self.now, self.state.tally)
 
     def _sent_down(self, number: int | None, parcel: Parcel, copies: int = 1) -> None:
         self.state.tally.bytes_down += copies * parcel.size_bytes
-        for watcher in self.watchers:
-            watcher.sent_down(number, parcel, copies)
+        self._tell(Watcher.sent_down, number, parcel, copies)
 
-    def _tell_trained(self, client: Client, session: Session) -> None:
+    def _tell(self, what: Callable[Concatenate[Any, P], None], *about: P.args, **more: P.kwargs) -> None:
         for watcher in self.watchers:
-            watcher.trained(client.number, session, client.state.times, self.now)
-
-    def _tell_ended(self, client: Client, session: Session, fate: str) -> None:
-        for watcher in self.watchers:
-            watcher.ended(client.number, session, fate)
-
-    def _tell_loss(self, direction: str, meant: Vector, used: Vector) -> None:
-        for watcher in self.watchers:
-            watcher.lossy(direction, meant, used)
+            getattr(watcher, what.__name__)(*about, **more)

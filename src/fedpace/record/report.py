@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from fedpace.client import Session, Times
 from fedpace.compute.protocol import Task
 from fedpace.link.traffic import Traffic
 from fedpace.pace.protocol import Interruptible
+from fedpace.record.evaluation import Every
 from fedpace.server import Parcel, Step, Update
-from fedpace.sim.evaluation import Every
 from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
 from fedpace.sim.simulation import Simulation
 from fedpace.sim.watcher import Tally, Watcher
@@ -84,6 +84,22 @@ class Reporter(Watcher):
         due = marks != self.state.marks or version == self.rounds
         self.state.marks = marks
         return dict(self.task.evaluate(x)) if due else {}
+
+
+def reporter_of(simulation: Simulation) -> Reporter:
+    """The reporter among a simulation's watchers."""
+    return next(watcher for watcher in simulation.watchers if isinstance(watcher, Reporter))
+
+
+def counts(simulation: Simulation) -> dict[str, int]:
+    """What became of sessions and updates until now."""
+    server = simulation.server.state
+    in_buffer = set(zip(server.members.clients, server.members.sessions, strict=True))
+    return {
+        **asdict(simulation.state.tally),
+        **asdict(server.counts),
+        "discarded": len(in_buffer) + len(server.kept),  # in a buffer that was not full in the end
+    }
 
 
 def spent(client: int, session: Session, times: Times, until: float) -> Iterator[Activity]:

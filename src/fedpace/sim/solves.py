@@ -1,0 +1,59 @@
+"""Local solves as promises: computed when their bytes are needed, and never if they are not."""
+
+from __future__ import annotations
+
+from fedpace.client import Client, Session
+from fedpace.compute.protocol import Engine, Request
+from fedpace.sim.watcher import Tally
+from fedpace.vector import Vector
+
+
+class Solves:
+    """Between sessions and the engine that computes them.
+
+    What is sure to be sent is announced, so that an engine may run ahead. `eager` computes every session when
+    it starts, also those whose result nobody uses: the proof that laziness changes nothing.
+    """
+
+    def __init__(self, engine: Engine, eager: bool) -> None:
+        self.engine, self.eager = engine, eager
+        self._made: dict[tuple[int, int], Vector] = {}
+
+    def promise(self, client: Client, session: Session, tally: Tally, sure: bool) -> None:
+        """A session has started, or goes on after a checkpoint."""
+        if self.eager:
+            tally.solved += 1
+            self._made[client.number, session.number] = self.engine.result(request(client, session))
+        elif sure:
+            self.announce(client, session)
+
+    def announce(self, client: Client, session: Session) -> None:
+        """A running session will be sent when it is done."""
+        self.engine.announce(request(client, session), client.state.times.ends_s)
+
+    def result(self, client: Client, session: Session, tally: Tally) -> Vector:
+        """delta, now."""
+        made = self._made.pop((client.number, session.number), None)
+        if made is not None:
+            return made
+        tally.solved += 1
+        return self.engine.result(request(client, session))
+
+    def forget(self, client: Client, session: Session) -> None:
+        """The result is not needed after all."""
+        self._made.pop((client.number, session.number), None)
+        self.engine.forget(request(client, session))
+
+
+def request(client: Client, session: Session) -> Request:
+    """All that decides the outcome of a session."""
+    return Request(
+        client=client.number,
+        session=session.number,
+        start=session.start,
+        version=session.version,
+        local=client.kit.algorithm.local,
+        steps=session.steps,
+        seed=client.kit.seed,
+        correction=session.correction,
+    )
