@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("fedpace", deadline=None)  # a busy machine is no failure
+settings.load_profile("fedpace")
 
 
 @pytest.fixture(autouse=True)

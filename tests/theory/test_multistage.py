@@ -27,6 +27,11 @@ def test_the_ends_of_the_papers_schedule(rounds: int, ends: tuple[int, ...]) -> 
     assert multistage(LRS, rounds, 0.9, 0.9).ends == ends
 
 
+def test_ends_are_rounded_and_not_lengths() -> None:
+    """Three stages of 133 1/3 rounds: lengths rounded one by one would lose a round."""
+    assert multistage((1.0, 1.0, 1.0), 400, 0.0, 0.0).ends == (133, 267, 400)
+
+
 @pytest.mark.parametrize(
     ("couple", "beta", "expected"),
     [
