@@ -36,9 +36,8 @@ RANKS = (
 )
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
 MAY_ALSO = {("local", "fedpace.aggregate.protocol")}  # corrections see the same updates as aggregation
-CORE_LINES = 1650  # of code; the aim is 1500, so this number may only fall
-LONGEST = 300
-LONGER = {"sim/simulation.py": 350}  # may only fall
+CORE_LINES = 1500  # of code, for the core together: an hour of reading
+LONGEST = 300  # for any one file
 CORE = ("server", "client", "sim", "algorithm.py", "vector.py", "random.py", "errors.py")
 
 # What only some places may import, and which.
@@ -143,7 +142,7 @@ def test_the_core_is_an_hour_of_reading() -> None:
 
 def test_no_file_has_got_away() -> None:
     lines = {file.relative_to(SOURCE).as_posix(): lines_of_code(file) for file in FILES}
-    assert {name: n for name, n in lines.items() if n > LONGER.get(name, LONGEST)} == {}
+    assert {name: n for name, n in lines.items() if n > LONGEST} == {}
 
 
 def test_nothing_global_is_drawn_from() -> None:
