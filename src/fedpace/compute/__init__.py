@@ -2,9 +2,9 @@
 
 from fedpace.compute.inline import Inline
 from fedpace.compute.protocol import Engine, Request, Task
-from fedpace.errors import require
+from fedpace.errors import require, require_count
 
-ENGINES = ("auto", "inline")
+ENGINES = ("auto", "inline", "pool")
 
 __all__ = ["ENGINES", "Engine", "Inline", "Request", "Task", "engine"]
 
@@ -12,4 +12,9 @@ __all__ = ["ENGINES", "Engine", "Inline", "Request", "Task", "engine"]
 def engine(name: str, task: Task, workers: int = 1) -> Engine:
     """The engine of that name for a task."""
     require(name in ENGINES, "compute", name, "one of " + ", ".join(ENGINES))
+    require_count(workers, "workers")
+    if name == "pool":
+        from fedpace.compute.pool import Pool
+
+        return Pool(task, workers)
     return Inline(task)

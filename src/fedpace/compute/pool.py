@@ -1,0 +1,242 @@
+"""Solves on all cores: announced requests run ahead in worker processes, results are the bits of `inline`."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+
+import numpy as np
+
+from fedpace.compute.crew import Worker, hire
+from fedpace.compute.protocol import Request, Task, describe
+from fedpace.compute.worker import Order, Reply
+from fedpace.errors import FedpaceError
+from fedpace.vector import Vector
+
+DEATHS = 3  # of workers over one solve, before it is given up
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A request on its way: waiting until `order` is given, done when `reply` has come."""
+
+    request: Request
+    order: Order | None = None
+    reply: Reply | None = None
+    delta: Vector | None = None  # the result, if it had to leave the shared memory early
+    wanted: bool = True
+    deaths: int = 0
+
+    @property
+    def waiting(self) -> bool:
+        return self.wanted and self.order is None
+
+
+class Waiting:
+    """Jobs not sent yet. While all start from one version they belong to one round, which ends with its last
+    result: the longest goes first. Otherwise the one that is needed first does."""
+
+    def __init__(self) -> None:
+        self._by_length: list[tuple[int, int, Job]] = []
+        self._by_finish: list[tuple[float, int, Job]] = []
+        self._versions: Counter[int] = Counter()
+        self._serial = 0
+
+    def add(self, job: Job, finish_s: float) -> None:
+        self._serial += 1
+        heapq.heappush(self._by_length, (-job.request.steps, self._serial, job))
+        heapq.heappush(self._by_finish, (finish_s, self._serial, job))
+        self._versions[job.request.version] += 1
+
+    def left(self, job: Job) -> None:
+        """`job` was sent or is not wanted any more."""
+        version = job.request.version
+        self._versions[version] -= 1
+        if not self._versions[version]:
+            del self._versions[version]
+
+    def next(self) -> Job | None:
+        """The job to send next; it stays until it has `left`."""
+        while self._by_length and not self._by_length[0][2].waiting:
+            heapq.heappop(self._by_length)
+        while self._by_finish and not self._by_finish[0][2].waiting:
+            heapq.heappop(self._by_finish)
+        if not self._by_finish:
+            return None
+        return self._by_length[0][2] if len(self._versions) == 1 else self._by_finish[0][2]
+
+
+class Pool:
+    """`workers` processes, one thread each; they stay for the next run of the same task."""
+
+    def __init__(self, task: Task, workers: int) -> None:
+        self.task = task
+        self.name = f"pool of {workers} worker" + "s" * (workers > 1)
+        self._crew = hire(task, workers)
+        self._crew.busy = True
+        self._jobs: dict[tuple[int, int], Job] = {}
+        self._sent: dict[int, Job] = {}
+        self._waiting = Waiting()
+
+    # ------------------------------------------------------------ what the simulator calls
+
+    def announce(self, request: Request, finish_s: float) -> None:
+        if request.steps and request.key not in self._jobs:
+            job = Job(request)
+            self._jobs[request.key] = job
+            self._waiting.add(job, finish_s)  # sent with the next `result`, when all of a round are known
+
+    def result(self, request: Request) -> Vector:
+        if not request.steps:
+            return np.zeros_like(request.start)
+        job = self._jobs.get(request.key)
+        if job is not None and not _same(job.request, request):
+            self.forget(job.request)
+            job = None
+        with self._whole():
+            if job is None:
+                job = self._jobs[request.key] = Job(request)
+                self._waiting.add(job, float("-inf"))
+            return self._collect(job)
+
+    def forget(self, request: Request) -> None:
+        job = self._jobs.pop(request.key, None)
+        if job is not None:
+            job.wanted = False
+            if job.order is None:
+                self._waiting.left(job)
+            elif job.reply is not None and job.delta is None:
+                self._crew.results.give_back(job.order.result)
+
+    def close(self) -> None:
+        """What was announced and never asked for is dropped; the workers wait for the next run."""
+        for job in list(self._jobs.values()):
+            self.forget(job.request)
+        self._crew.busy = False
+
+    # ------------------------------------------------------------ sending
+
+    def _hand_out(self) -> None:
+        """Send what is waiting, as far as there is room at the workers and for results."""
+        while self._crew.results.free and (job := self._waiting.next()) is not None:
+            worker = min(self._crew.workers, key=lambda worker: len(worker.unanswered))
+            if len(worker.unanswered) >= self._crew.depth:
+                return
+            self._send(worker, job)
+
+    def _send(self, worker: Worker, job: Job) -> None:
+        self._waiting.left(job)
+        job.order = self._ordered(job.request)
+        self._sent[job.order.number] = job
+        try:
+            worker.send(job.order)
+        except OSError:
+            self._mourn(worker)
+
+    def _ordered(self, request: Request) -> Order:
+        crew, correction = self._crew, request.correction
+        return Order(
+            number=next(crew.numbers),
+            client=request.client,
+            session=request.session,
+            version=request.version,
+            local=request.local,
+            steps=request.steps,
+            seed=request.seed,
+            dtype=request.start.dtype.str,
+            start=crew.models.lend(request.start),
+            correction=None
+            if correction is None
+            else crew.models.lend(correction.astype(request.start.dtype)),
+            result=crew.results.take(),
+        )
+
+    # ------------------------------------------------------------ receiving
+
+    def _collect(self, job: Job) -> Vector:
+        """Wait for one result and take it out of the shared memory."""
+        self._listen(0.0)
+        while job.reply is None:
+            if job.order is None:
+                self._hurry(job)
+            self._listen(None)
+        del self._jobs[job.request.key]
+        if job.delta is None:
+            self._take_out(job)
+        if job.reply.failure is not None:
+            raise job.reply.failure
+        assert job.delta is not None
+        return job.delta
+
+    def _take_out(self, job: Job) -> None:
+        assert job.order is not None and job.reply is not None
+        if job.reply.failure is None:
+            shared = self._crew.results.view(job.order.result, job.request.start.size, job.reply.dtype)
+            job.delta = shared.copy()
+        self._crew.results.give_back(job.order.result)
+
+    def _hurry(self, job: Job) -> None:
+        """Somebody waits for a job that is not even sent: it goes next, to the worker with the least to do."""
+        if not self._crew.results.free:
+            done = (other for other in self._jobs.values() if other.reply is not None and other.delta is None)
+            self._take_out(next(done))
+        worker = min(self._crew.workers, key=lambda worker: len(worker.unanswered))
+        if len(worker.unanswered) < self._crew.depth:
+            self._send(worker, job)
+
+    def _listen(self, timeout_s: float | None) -> None:
+        """Take all replies that are there; wait for one, unless `timeout_s` is 0."""
+        ready = wait([worker.connection for worker in self._crew.workers], timeout_s)
+        for worker in [worker for worker in self._crew.workers if worker.connection in ready]:
+            try:
+                while worker.connection.poll():
+                    self._answered(worker, worker.connection.recv())
+            except (EOFError, OSError):
+                self._mourn(worker)
+        self._hand_out()
+
+    def _answered(self, worker: Worker, reply: Reply) -> None:
+        order = worker.unanswered.pop(reply.number)
+        self._return_models(order)
+        job = self._sent.pop(reply.number, None)
+        if job is None or not job.wanted:
+            self._crew.results.give_back(order.result)
+        else:
+            job.reply = reply
+
+    def _return_models(self, order: Order) -> None:
+        for slot in (order.start, order.correction):
+            if slot is not None:
+                self._crew.models.take_back(slot)
+
+    def _mourn(self, dead: Worker) -> None:
+        """A worker is gone: another takes its place, and what it had to do is done again."""
+        self._crew.replace(dead)
+        for number, order in dead.unanswered.items():
+            self._return_models(order)
+            self._crew.results.give_back(order.result)
+            job = self._sent.pop(number, None)
+            if job is not None and job.wanted:
+                job.order = None
+                job.deaths += 1
+                if job.deaths >= DEATHS:
+                    raise FedpaceError(f"{describe([job.request])}: {DEATHS} workers died over it")
+                self._waiting.add(job, float("-inf"))
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A conversation broken off in the middle (Ctrl-C) cannot be taken up again: the workers end."""
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, Exception) or isinstance(error, FedpaceError):
+                self._crew.stop()
+            raise
+
+
+def _same(a: Request, b: Request) -> bool:
+    return a.start is b.start and a.steps == b.steps and a.correction is b.correction

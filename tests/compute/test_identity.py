@@ -1,0 +1,87 @@
+"""Every engine that promises `inline`'s bits keeps its promise: models and histories, for all pacings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import fedpace
+from fedpace import algorithms, tasks
+from fedpace.algorithm import Algorithm
+from fedpace.compute import crew
+from fedpace.record import Run
+from fedpace.sim import Population
+
+SYNCHRONOUS: dict[str, Any] = {"client_lr": 0.1, "epochs": 1, "batch_size": 8, "clients_per_round": 4}
+BUFFERED: dict[str, Any] = {"client_lr": 0.1, "epochs": 1, "batch_size": 8, "buffer": 3, "concurrency": 5}
+ALGORITHMS: dict[str, Callable[[], Algorithm]] = {
+    "fedavg": lambda: algorithms.fedavg(**SYNCHRONOUS),
+    "fedgm": lambda: algorithms.fedgm(**SYNCHRONOUS, beta=0.8, nu=0.7),
+    "fednova": lambda: algorithms.fednova(**(SYNCHRONOUS | {"epochs": (1, 4)}), momentum=0.5),
+    "scaffold": lambda: algorithms.scaffold(**SYNCHRONOUS),
+    "ca2fl": lambda: algorithms.ca2fl(**BUFFERED),
+    "defedavg_niid": lambda: algorithms.defedavg_niid(client_lr=0.1, steps=4, batch_size=8, draws=3),
+    "favano": lambda: algorithms.favano(client_lr=0.1, steps=6, batch_size=8, clients_per_round=3),
+    "quafl": lambda: algorithms.quafl(client_lr=0.1, steps=6, batch_size=8, clients_per_round=3),
+    "two_way": lambda: algorithms.two_way(**SYNCHRONOUS),
+}
+ROUNDS = 5
+
+
+@pytest.fixture(scope="module", autouse=True)
+def end_workers() -> Iterator[None]:
+    yield
+    crew.dismiss()
+
+
+@pytest.fixture(scope="module")
+def digits() -> tasks.LoadedTask:
+    return tasks.load("digits", clients=12, partition="dirichlet:0.5", model="mlp", seed=1)
+
+
+@pytest.fixture(scope="module")
+def inline_runs() -> dict[str, Run]:
+    return {}
+
+
+def run(algorithm: Algorithm, task: tasks.TorchTask, compute: str, workers: int, rounds: int = ROUNDS) -> Run:
+    devices = Population.half_normal(2.0)
+    options: dict[str, Any] = {"rounds": rounds, "seed": 3, "keep_models": True}
+    return fedpace.simulate(algorithm, task, devices, compute=compute, workers=workers, **options)
+
+
+def assert_same(one: Run, other: Run) -> None:
+    assert one.models is not None and other.models is not None
+    assert len(one.models) == len(other.models) > 0
+    for a, b in zip(one.models, other.models, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one.history == other.history
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_pool_gives_the_bits_of_inline(
+    name: str, workers: int, digits: tasks.LoadedTask, inline_runs: dict[str, Run]
+) -> None:
+    algorithm = ALGORITHMS[name]()
+    if name not in inline_runs:
+        inline_runs[name] = run(algorithm, digits, "inline", 1)
+    assert_same(inline_runs[name], run(algorithm, digits, "pool", workers))
+
+
+@pytest.mark.parametrize("model", ["softmax", "cnn_ca2fl", "resnet20_gn"])
+def test_for_every_way_to_solve(model: str) -> None:
+    """Compiled, as matrix products, by autograd; after this process has used torch on several threads."""
+    task = tasks.load("digits", clients=12, partition="iid", model=model, seed=1)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        torch.randn(600, 600) @ torch.randn(600, 600)
+        algorithm = algorithms.fedavg(client_lr=0.05, steps=2, batch_size=8, clients_per_round=3)
+        assert_same(run(algorithm, task, "inline", 1, rounds=2), run(algorithm, task, "pool", 2, rounds=2))
+    finally:
+        torch.set_num_threads(threads)
