@@ -20,7 +20,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 RANKS = (
     {"errors", "vector", "random"},
     {"loops"},
-    {"kernels"},
+    {"kernels", "spill"},
     {"pace", "local", "link", "server_opt"},
     {"aggregate"},  # caches are packed with the wire's own packer
     {"combinations"},

@@ -35,6 +35,7 @@ def simulate(
     evaluate_every: int | str | Every | None = 1,
     checkpoint: str | Path | Checkpoints | None = None,
     eager: bool = False,
+    spill: str | None = None,
     progress: bool = False,
     traces: bool = True,
     recorders: Iterable[Recorder] = (),
@@ -49,6 +50,7 @@ def simulate(
     `checkpoint`: a folder, or `Checkpoints(folder, every)`: killed at any moment, the same call goes on from the last
     checkpoint in it and ends with the same bits; finished, it returns the result at once.
     `eager`: also compute what nobody uses; same result, more work.
+    `spill`: a folder for what clients remember (control variates, error memories) instead of main memory.
     `progress`: show how far it is. `traces`: keep who did what when, for `Run.timeline()`.
     `recorders`: told everything as it happens; `watchers`: told every detail of it (`fedpace.check.Invariants`).
 
@@ -59,7 +61,7 @@ def simulate(
     history = History(keep_models=keep_models, traces=traces, others=recorders)
     reporter = Reporter(history, task, every(evaluate_every), rounds)
     solver = engine(compute, task, workers)
-    options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager}
+    options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill}
     simulation = prepare(algorithm, task, population, solver, reporter, *watchers, **options)
 
     def result() -> Run:

@@ -52,8 +52,8 @@ def _makers() -> dict[str, tuple[int, int, Callable[..., Population]]]:
 
 
 def _from_file(path: Path) -> Population:
+    from fedpace.record.traces import read_trace
     from fedpace.sim import Population
-    from fedpace.sim.availability import read_trace
 
     with open(path, newline="", encoding="utf-8") as file:
         rows = csv.DictReader(file)

@@ -19,6 +19,7 @@ from fedpace.link.protocol import Context, Downlink, Uplink
 from fedpace.pace.protocol import Behaviour, Continuous, Interruptible
 from fedpace.random import stream
 from fedpace.server.messages import Parcel, Receipt, Update
+from fedpace.spill import Slab
 from fedpace.vector import Vector
 
 CONTROL = Dense()  # the codec of the second vector that a correction sends
@@ -44,11 +45,12 @@ class Kit:
     initial: Vector  # the model before training, which anybody can make from the seed
     seed: int
     exact: bool  # updates arrive as they were sent
+    slab: Slab | None  # where memories are kept, if not in memory
 
     @classmethod
-    def of(cls, algorithm: Algorithm, initial: Vector, seed: int) -> Kit:
+    def of(cls, algorithm: Algorithm, initial: Vector, seed: int, slab: Slab | None = None) -> Kit:
         up, down = algorithm.uplink, algorithm.downlink
-        return cls(algorithm, algorithm.pace.client, up, down, initial, seed, exact=up == Plain())
+        return cls(algorithm, algorithm.pace.client, up, down, initial, seed, up == Plain(), slab)
 
     @property
     def size(self) -> int:
@@ -194,7 +196,8 @@ class Client:
         """The server answered; True: another finished session may be uploaded now."""
         s, kit = self.state, self.kit
         if receipt.accepted:
-            s.up, s.control = s.pending.up, s.pending.control
+            kept = s.pending if kit.slab is None else kit.slab.keep(s.pending)
+            s.up, s.control = kept.up, kept.control
         if receipt.resync:
             s.up = kit.up.resync(s.up)
         s.upload = s.pending = None

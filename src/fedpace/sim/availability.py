@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from fedpace.errors import ConfigError, require
 
@@ -44,23 +42,3 @@ def absent_at_start(windows: Windows, clients: int) -> set[int]:
     """Who is not there at time 0. A client without any window never is."""
     present = {client for client, start, _ in windows if start <= 0}
     return {client for client in range(clients) if client not in present}
-
-
-def read_trace(path: str | Path) -> tuple[Window, ...]:
-    """Windows from a CSV file with the columns client, from, to; an empty `to` means for ever."""
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-    except OSError as error:
-        raise ConfigError(
-            f"availability trace must be a readable file; got {str(path)!r} ({error.strerror})"
-        ) from None
-    windows = []
-    for number, row in enumerate(rows, start=2):
-        try:
-            windows.append((int(row["client"]), float(row["from"]), float(row["to"] or math.inf)))
-        except (KeyError, TypeError, ValueError):
-            raise ConfigError(
-                f"{path}, line {number}: must have the columns client, from, to as numbers; got {row!r}"
-            ) from None
-    return check_windows(windows)

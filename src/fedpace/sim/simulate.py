@@ -6,12 +6,13 @@ import numpy as np
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute import Engine, Task
-from fedpace.errors import require, require_count
+from fedpace.errors import require_count
 from fedpace.pace import ByShare, Interrupting
 from fedpace.server import Server
 from fedpace.sim.population import Devices, Population
 from fedpace.sim.simulation import Simulation
 from fedpace.sim.watcher import Watcher
+from fedpace.spill import Slab
 from fedpace.vector import Vector
 
 
@@ -24,15 +25,15 @@ def prepare(
     rounds: int,
     seed: int = 0,
     eager: bool = False,
+    spill: str | None = None,
 ) -> Simulation:
     """All the parts of a run, checked and joined; nothing has happened yet.
 
     `population=None` means one second per solve and free transfer. `eager` computes every session, also those
-    whose result nobody uses; the outcome is the same to the bit.
+    whose result nobody uses; the outcome is the same to the bit. `spill` is a folder for what clients remember.
     """
     require_count(rounds, "rounds")
     require_count(seed, "seed", low=0)
-    check_sizes(algorithm, task)
     devices = (population or Population.from_times(1.0)).bind(task.clients, seed)
     x = task.initial(seed)
     server = Server(
@@ -44,16 +45,8 @@ def prepare(
         cycle_s=_cycle_s(algorithm, task, devices, x),
         last=rounds,
     )
-    return Simulation(server, task, devices, engine, *watchers, eager=eager)
-
-
-def check_sizes(algorithm: Algorithm, task: Task) -> None:
-    """Refuse what no client count of this task can satisfy."""
-    wanted = getattr(algorithm.pace, "clients_per_round", None)
-    if wanted is not None and not isinstance(getattr(algorithm.pace, "select", None), ByShare):
-        require(
-            wanted <= task.clients, "clients_per_round", wanted, f"<= the number of clients ({task.clients})"
-        )
+    slab = None if spill is None else Slab(spill)
+    return Simulation(server, task, devices, engine, *watchers, eager=eager, slab=slab)
 
 
 def _shares(algorithm: Algorithm, task: Task) -> Vector | None:

@@ -17,7 +17,8 @@ from fedpace.sim.broadcasts import Announced, Broadcasts
 from fedpace.sim.population import Devices
 from fedpace.sim.solves import Solves
 from fedpace.sim.timeline import Phase, Timeline
-from fedpace.sim.watcher import Tally, Watcher
+from fedpace.sim.watcher import HOOKS, Tally, Watcher, overrides
+from fedpace.spill import Slab
 from fedpace.vector import Vector, is_finite
 
 P = ParamSpec("P")
@@ -47,10 +48,12 @@ class Simulation:
         engine: Engine,
         *watchers: Watcher,
         eager: bool = False,
+        slab: Slab | None = None,
     ) -> None:
         self.server, self.task, self.devices, self.engine = server, task, devices, engine
-        self.watchers = list(watchers)
-        self.kit = Kit.of(server.algorithm, server.state.x, server.seed)
+        self.watchers = watchers
+        self._told = {hook: [getattr(w, hook) for w in watchers if overrides(w, hook)] for hook in HOOKS}
+        self.kit = Kit.of(server.algorithm, server.state.x, server.seed, slab)
         self.on_demand = isinstance(self.kit.behaviour, OnDemand)
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
@@ -348,5 +351,5 @@ class Simulation:
         self._tell(Watcher.sent_down, number, parcel, copies)
 
     def _tell(self, what: Callable[Concatenate[Any, P], None], *about: P.args, **more: P.kwargs) -> None:
-        for watcher in self.watchers:
-            getattr(watcher, what.__name__)(*about, **more)
+        for hook in self._told[what.__name__]:
+            hook(*about, **more)
