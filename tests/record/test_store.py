@@ -101,14 +101,11 @@ def test_delete_takes_history_and_files(store: Store) -> None:
     assert store.entries() == [] and store.history(run) == [] and not store.folder("night").exists()
 
 
-def test_a_finished_run_is_found_by_its_fingerprint(store: Store) -> None:
-    first, second = begin(store).id, begin(store).id
-    assert store.finished("f" * 32) is None
-    store.set(first, "done")
-    store.set(second, "interrupted")
-    found = store.finished("f" * 32)
-    assert found is not None and found.id == first
-    assert store.finished("0" * 32) is None
+def test_runs_of_one_experiment_are_found_by_its_fingerprint(store: Store) -> None:
+    first, second = begin(store), begin(store)
+    begin(store, fingerprint="0" * 32)
+    assert [entry.name for entry in store.same("f" * 32)] == [second.name, first.name]
+    assert store.same("1" * 32) == []
 
 
 @pytest.mark.parametrize("there", [0, 2, 5])
@@ -247,6 +244,20 @@ def test_a_newer_schema_is_refused(store: Store) -> None:
     connection.close()
     with pytest.raises(ConfigError, match="newer fedpace"):
         Store(store.home)
+
+
+def test_the_store_of_an_older_fedpace_is_brought_up_to_date(store: Store) -> None:
+    run = begin(store, "night").id
+    store.add(run, [record(1, loss=1.0)])
+    with sqlite3.connect(store.home / DATABASE) as connection:
+        connection.execute("ALTER TABLE steps DROP COLUMN real_seconds")
+        connection.execute("ALTER TABLE runs DROP COLUMN traffic")
+        connection.execute("UPDATE fedpace SET schema = 1")
+    connection.close()
+    newer = Store(store.home)
+    newer.add(run, [record(2)], [0.5])
+    assert newer.history(run) == [record(1, loss=1.0), record(2)]
+    assert newer.real_seconds(run) == [0.0, 0.5] and newer["night"].traffic == {}
 
 
 # ------------------------------------------------------------ files beside it

@@ -95,18 +95,15 @@ def _require_metric(task: Task, seed: int, metric: str) -> None:
 def _one_run(what: keep.Experiment, store: Store | None, *, quiet: bool) -> Run:
     """From the store, or new; one that ended early counts as far as it came."""
     label = f"{what.algorithm.name}, seed {what.seed}"
-    run = keep.found(what, store)
-    if run is not None:
-        if not quiet:
-            print(f"{label}: kept as {run.summary['name']}", file=sys.stderr)
-        early = run.summary["note"]
-    else:
-        try:
-            return keep.execute(what, store, traces=False, progress=not quiet)
-        except (DivergedError, StalledError) as error:
-            run, early = error.run, str(error)
-    if early:
-        print(f"fedpace compare: {label}: {early}", file=sys.stderr)
+    try:
+        run, entry = keep.obtain(what, store, traces=False, progress=not quiet)
+    except (DivergedError, StalledError) as error:
+        print(f"fedpace compare: {label}: {error}", file=sys.stderr)
+        return error.run  # type: ignore[no-any-return]
+    if entry is not None and not quiet:
+        print(f"{label}: kept as {entry.name}", file=sys.stderr)
+    if entry is not None and entry.note:
+        print(f"fedpace compare: {label}: {entry.note}", file=sys.stderr)
     return run
 
 

@@ -47,7 +47,7 @@ def command(args: argparse.Namespace) -> int:
         raise ConfigError(
             f"{args.name} was started by a Python program; call it again with the same checkpoint folder"
         )
-    what = keep.one_experiment(_as_it_was(entry.arguments, args.workers))
+    what = keep.one_experiment(as_it_was(entry.arguments, args.workers))
     if entry.status in keep.OVER:
         return run.finish_with(
             lambda: artifacts.load(store, entry, what.algorithm), what.task, args, "resume"
@@ -66,7 +66,7 @@ def command(args: argparse.Namespace) -> int:
     return run.finish_with(work, what.task, args, "resume")
 
 
-def _as_it_was(words: Sequence[str], workers: int | None) -> argparse.Namespace:
+def as_it_was(words: Sequence[str], workers: int | None = None) -> argparse.Namespace:
     """The arguments of the `fedpace run` that began it."""
     parser = Parser(prog="fedpace run")
     run.add_arguments(parser)

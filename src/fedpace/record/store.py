@@ -39,7 +39,7 @@ class Entry:
 
     id: int
     name: str
-    status: str  # running | done | diverged | stalled | interrupted | failed
+    status: str  # running | done | diverged | stopped | stalled | interrupted | failed
     began: datetime
     ended: datetime | None
     algorithm: str
@@ -179,13 +179,11 @@ class Store:
         with self._reading() as connection:
             return [_entry(row) for row in connection.execute(sql.select(RUNS).order_by(RUNS.c.id))]
 
-    def finished(self, fingerprint: str) -> Entry | None:
-        """A run of this experiment that came to its end."""
-        ends = ("done", "diverged", "stalled")
-        query = sql.select(RUNS).where(RUNS.c.fingerprint == fingerprint, RUNS.c.status.in_(ends))
+    def same(self, fingerprint: str) -> list[Entry]:
+        """The runs of one experiment, the newest first."""
+        query = sql.select(RUNS).where(RUNS.c.fingerprint == fingerprint).order_by(RUNS.c.id.desc())
         with self._reading() as connection:
-            row = connection.execute(query.order_by(RUNS.c.id.desc()).limit(1)).one_or_none()
-        return None if row is None else _entry(row)
+            return [_entry(row) for row in connection.execute(query)]
 
     def history(self, run: int) -> list[StepRecord]:
         query = sql.select(STEPS).where(STEPS.c.run == run).order_by(STEPS.c.version)
@@ -226,6 +224,9 @@ class Store:
                 raise ConfigError(
                     f"{self.url} was written by a newer fedpace (schema {schema}); this one reads up to {SCHEMA}"
                 )
+            elif schema < SCHEMA:
+                _add_columns(connection)
+                connection.execute(sql.update(ABOUT).values(schema=SCHEMA))
 
     def _free_names(self, stem: str) -> Iterator[str]:
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", stem)
@@ -278,6 +279,17 @@ def _begin_sqlite(connection: Connection) -> None:
     """Writers queue at the beginning: none fails half way because another was faster."""
     reads = connection.get_execution_options().get("reads", False)
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _add_columns(connection: Connection) -> None:
+    """Bring the tables of an older fedpace up to date; what it did not know stays empty."""
+    there = sql.inspect(connection)
+    for table in METADATA.sorted_tables:
+        known = {column["name"] for column in there.get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in known:
+                text = sql.schema.CreateColumn(column).compile(dialect=connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {text}")
 
 
 @contextmanager

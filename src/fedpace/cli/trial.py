@@ -1,0 +1,125 @@
+"""One point of a sweep, run in a process of its own."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from fedpace.cli import keep
+from fedpace.cli.resume import as_it_was
+from fedpace.errors import DivergedError, StalledError
+
+if TYPE_CHECKING:
+    from fedpace.compute.protocol import Task
+    from fedpace.record.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run, as a worker process is told it."""
+
+    words: tuple[str, ...]
+    metric: str
+    stop_above: float
+    stored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    value: float  # NaN if it did not come to its end
+    state: str
+    real_seconds: float
+
+
+def workers(processes: int) -> ProcessPoolExecutor:
+    """Fresh processes, one core each, that end with this one."""
+    import multiprocessing
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with, initargs=(os.getpid(),))
+
+
+def _end_with(parent: int) -> None:
+    """A worker whose sweep was killed ends too."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def work(jobs: Sequence[Job]) -> list[Answer]:
+    """In a worker: one point; after a seed that diverged the others are not worth their time."""
+    answers: list[Answer] = []
+    for job in jobs:
+        answers.append(_run(job))
+        if answers[-1].state != "done":
+            break
+    return answers
+
+
+def known(jobs: Sequence[Job], store: Store | None) -> list[Answer] | None:
+    """What the store knows of a point; None if a run of it is still to be made."""
+    if store is None:
+        return None
+    answers: list[Answer] = []
+    for job in jobs:
+        answer = _kept(job, store)
+        if answer is None:
+            return None
+        answers.append(answer)
+        if answer.state != "done":
+            break
+    return answers
+
+
+def _run(job: Job) -> Answer:
+    from fedpace.record.store import Store
+    from fedpace.record.sweep import Hopeless, HopelessError
+
+    store = Store() if job.stored else None
+    try:
+        watch = [Hopeless(job.stop_above)]
+        run, entry = keep.obtain(_experiment(job), store, stopped=True, traces=False, recorders=watch)
+        state = "done" if entry is None else entry.status
+    except (DivergedError, StalledError) as error:
+        run, state = error.run, "stopped" if isinstance(error, HopelessError) else "diverged"
+    return _answer(run.metrics, job.metric, state, run.summary)
+
+
+def _kept(job: Job, store: Store) -> Answer | None:
+    from fedpace.record.identity import fingerprint
+
+    for entry in store.same(fingerprint(_experiment(job).about())):
+        if entry.status in (*keep.OVER, "stopped"):
+            steps = store.history(entry.id)
+            metrics: Mapping[str, float] = next((s.metrics for s in reversed(steps) if s.metrics), {})
+            return _answer(metrics, job.metric, entry.status, entry.summary)
+    return None
+
+
+def _answer(metrics: Mapping[str, float], metric: str, state: str, summary: Mapping[str, Any]) -> Answer:
+    value = metrics.get(metric, math.nan) if state == "done" else math.nan
+    return Answer(value, state, summary["real_seconds"])
+
+
+def _experiment(job: Job) -> keep.Experiment:
+    args = as_it_was(job.words)
+    return keep.one_experiment(args, _task(args.task, args.clients, args.partition, args.model, args.seed))
+
+
+@lru_cache(maxsize=4)
+def _task(name: str, clients: int, partition: str | None, model: str | None, seed: int) -> Task:
+    from fedpace import tasks
+
+    return tasks.load(name, clients, partition, model, seed)

@@ -1,0 +1,66 @@
+"""What several runs need to get somewhere: means of chosen numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fedpace.record import Run
+from fedpace.record.compare import Cost, cost, final, picture
+from fedpace.sim.recorder import StepRecord
+
+
+def learned(run: Run, *accuracies: float | None, seconds: float = 1.0) -> Run:
+    """The run with these accuracies, one step each; 10 bytes up and 5 down per step."""
+    history = [
+        StepRecord(t, seconds * t, (0,), (0,), 10, 5, {} if a is None else {"accuracy": a})
+        for t, a in enumerate(accuracies, start=1)
+    ]
+    times = [0.5 * step.version for step in history]
+    return replace(run, history=history, rounds=len(history), summary={"step_seconds": times})
+
+
+def test_costs_are_means_over_the_runs_that_got_there(run: Run) -> None:
+    runs = [learned(run, 0.2, 0.8), learned(run, 0.2, 0.5, 0.9, seconds=2.0), learned(run, 0.1, 0.1)]
+    assert cost(runs, ("accuracy", 0.8)) == Cost(
+        runs=2, steps=2.5, virtual_seconds=4.0, bytes_up=25, bytes_down=12.5, real_seconds=1.25
+    )
+    assert cost(runs, ("accuracy", 0.95)) is None
+
+
+def test_without_a_goal_costs_are_those_of_the_whole_runs(run: Run) -> None:
+    whole = cost([learned(run, 0.2, None, 0.8)], None)
+    assert whole == Cost(1, 3, 3.0, 30, 15, 1.5)
+
+
+def test_real_seconds_of_a_run_without_a_clock_are_known_at_its_end_only(run: Run) -> None:
+    timed = replace(learned(run, 0.2, 0.8), summary={"real_seconds": 7.0})
+    end, before = cost([timed], ("accuracy", 0.8)), cost([timed], ("accuracy", 0.2))
+    assert end is not None and end.real_seconds == 7.0
+    assert before is not None and before.real_seconds is None
+
+
+def test_final_values_have_a_spread_over_seeds(run: Run) -> None:
+    assert final([learned(run, 0.4), learned(run, 0.8)], "accuracy") == pytest.approx((0.6, 0.2 * 2**0.5))
+    assert final([learned(run, 0.4)], "accuracy") == (0.4, None)
+    assert final([learned(run, None)], "accuracy") is None
+
+
+def test_the_picture_has_every_seed_and_their_mean(run: Run) -> None:
+    runs = {"a": [learned(run, 0.2, 0.6), learned(run, 0.4, 0.8, seconds=3.0)], "b": [learned(run, 0.1, 0.3)]}
+    steps, seconds, traffic = picture(runs, ("accuracy", 0.5), "side by side").axes
+    lines = [(line.get_xdata(), line.get_ydata()) for line in seconds.get_lines()]
+    drawn = [(list(x), pytest.approx(list(y))) for x, y in lines]
+    assert drawn[:3] == [([1, 2], [0.2, 0.6]), ([3, 6], [0.4, 0.8]), ([2, 4], [0.3, 0.7])]
+    assert [axes.get_xlabel() for axes in (steps, seconds, traffic)] == [
+        "server steps",
+        "virtual seconds",
+        "B up and down",
+    ]
+    assert list(lines[-1][1]) == [0.5, 0.5]  # the goal
+
+
+def test_seeds_measured_after_different_steps_have_no_mean(run: Run) -> None:
+    steps, *_ = picture({"a": [learned(run, 0.2, 0.6), learned(run, None, 0.8)]}).axes
+    assert len([line for line in steps.get_lines() if len(line.get_xdata())]) == 2
