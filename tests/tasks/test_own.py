@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
+import fedpace
 from fedpace.compute.protocol import Request
 from fedpace.errors import ConfigError
 from fedpace.local import SGD
@@ -58,33 +59,29 @@ def tied():
     return Tied()
 
 
-def test_a_federated_run_equals_a_hand_written_loop(tied):
-    """FedAvg, full batch, momentum: BatchNorm, tied weights and a frozen layer, number for number."""
-    data, rounds, steps = parts(), 3, 4
-    task = from_torch(tied, nn.CrossEntropyLoss(), [TensorDataset(*d) for d in data], samples(20, 9))
-    x = task.initial(0)
-    for session in range(rounds):
-        local = SGD(lr=0.1, steps=steps, momentum=0.5)
-        x = x + np.mean([ask(task, k, session, x, local, steps) for k in range(3)], axis=0)
-
-    module = copy.deepcopy(tied)
+def by_hand(module, data, rounds, steps):
+    """Federated averaging in plain torch: full batches, everybody takes part."""
     for _ in range(rounds):
-        ends = []
-        for inputs, targets in data:
-            local = copy.deepcopy(module).train()
-            optimizer = torch.optim.SGD(
-                [p for p in local.parameters() if p.requires_grad], lr=0.1, momentum=0.5
-            )
+        ends = [copy.deepcopy(module).train() for _ in data]
+        for local, (inputs, targets) in zip(ends, data, strict=True):
+            optimizer = torch.optim.SGD([p for p in local.parameters() if p.requires_grad], lr=0.1)
             for _ in range(steps):
                 optimizer.zero_grad()
                 F.cross_entropy(local(inputs), targets).backward()
                 optimizer.step()
-            ends.append(local)
         with torch.no_grad():
             for own, *theirs in zip(module.parameters(), *(end.parameters() for end in ends), strict=True):
                 own.copy_(torch.stack(theirs).mean(0))
-    by_hand = torch.cat([p.detach().reshape(-1) for p in module.parameters() if p.requires_grad]).numpy()
-    np.testing.assert_allclose(x, by_hand, rtol=0, atol=1e-6)
+    return torch.cat([p.detach().reshape(-1) for p in module.parameters() if p.requires_grad]).numpy()
+
+
+def test_a_federated_run_equals_a_hand_written_loop(tied):
+    """BatchNorm, tied weights and a frozen layer, number for number."""
+    data = parts()
+    task = from_torch(tied, nn.CrossEntropyLoss(), [TensorDataset(*d) for d in data], samples(20, 9))
+    algorithm = fedpace.algorithms.fedavg(client_lr=0.1, steps=4, batch_size=None, clients_per_round=3)
+    run = fedpace.simulate(algorithm, task, rounds=3)
+    np.testing.assert_allclose(run.model, by_hand(copy.deepcopy(tied), data, 3, 4), rtol=0, atol=1e-6)
 
 
 def test_only_trainable_parameters_travel_in_their_own_order(tied):

@@ -15,8 +15,10 @@ from fedpace.random import stream
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.descend import descend
 from fedpace.tasks.evaluation import Spread, measured
-from fedpace.tasks.examples import Examples
+from fedpace.tasks.examples import Batch, Examples
 from fedpace.tasks.fast import Solver, solver
+from fedpace.tasks.fast.lanes import Lanes, lane_of
+from fedpace.tasks.fast.order import planned
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import Objective
 from fedpace.tasks.statistics import normalisers, renew
@@ -86,6 +88,31 @@ class TorchTask:
         if request.steps and self._solver is not None and self._solver.takes(data):
             return self._solver.solve(request, data)
         return self.reference(request)
+
+    @cached_property
+    def _lanes(self) -> Lanes | None:
+        """Only where there is no solver: those are faster."""
+        if self._solver is not None:
+            return None
+        self._flat.reset(self._given)
+        lanes = Lanes(self._flat, self.objective)
+        return lanes if lanes.works(self.client_data(0).take(np.arange(1))) else None
+
+    def lane(self, request: Request) -> int | None:
+        """Requests with one local rule and different lanes may be solved together; None: each alone."""
+        return lane_of(request) if request.steps and self._lanes is not None else None
+
+    def solve_together(self, requests: Sequence[Request]) -> list[Vector]:
+        """delta of each request, as one computation; equal to `reference` within rounding."""
+        assert self._lanes is not None
+        self._flat.reset(self._given)
+        plans = [planned(request, self.sizes[request.client]) for request in requests]
+        samples = [self._taken(request, order) for request, (order, _) in zip(requests, plans, strict=True)]
+        return self._lanes.solve(requests, samples, [ends for _, ends in plans])
+
+    def _taken(self, request: Request, order: Positions) -> Batch:
+        with self._randomness(request):
+            return self.client_data(request.client).take(order)
 
     def reference(self, request: Request) -> Vector:
         """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""

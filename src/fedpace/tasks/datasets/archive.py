@@ -28,6 +28,7 @@ class Files(Mapping[str, bytes]):
 
     def __init__(self, where: Path, readers: Mapping[str, Read]):
         self.where = where
+        self.single = where.is_file() and len(readers) == 1  # a file that was named by itself
         self._readers = {plain(name): _decompressing(name, read) for name, read in readers.items()}
 
     def __getitem__(self, name: str) -> bytes:

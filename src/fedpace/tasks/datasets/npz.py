@@ -13,7 +13,7 @@ from fedpace.tasks.datasets.data import PARTS, Array
 
 def decode(files: Files, name: str) -> dict[str, Array] | None:
     """The four arrays of the .npz for data set `name`, or of the only .npz there is; None if there is none."""
-    file = _chosen([file for file in files if file.endswith(".npz")], name, alone=len(files) == 1)
+    file = _chosen([file for file in files if file.endswith(".npz")], name, alone=files.single)
     if file is None:
         return None
     try:

@@ -35,8 +35,9 @@ def windows(speech: str) -> Array:
 def decode(files: Files, name: str, verify: Verify) -> Mapping[str, Array] | None:
     """The samples in the text that `files` has; None if it has none."""
     known = [file for file in files if file in NAMES]
-    file = known[0] if known else (next(iter(files)) if len(files) == 1 else None)
-    if file is None or not file.endswith(".txt"):
+    alone = [file for file in files if files.single and file.endswith(".txt")]
+    file = next(iter((*known, *alone)), None)
+    if file is None:
         return None
     content = files[file]
     verify("input.txt", content)

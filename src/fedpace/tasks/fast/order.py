@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,16 +16,21 @@ if TYPE_CHECKING:
 
 def planned(request: Request, samples: int) -> tuple[Positions, Positions]:
     """(order, ends): batch k is order[ends[k - 1] : ends[k]], the same as `fedpace.tasks.batches` gives."""
-    size = samples if request.local.batch_size is None else min(request.local.batch_size, samples)
-    each = -(-samples // size)  # batches of one pass
-    passes = -(-request.steps // each)
-    order = np.empty((passes, samples), np.int64)
+    ends = _ends(request.local.batch_size, request.steps, samples)
+    passes = -(-int(ends[-1]) // samples)
     if request.local.batch_size is None:
-        order[:] = np.arange(samples)
-    else:
-        rng = stream(request.seed, "batches", request.client, request.session)
-        for row in order:
-            row[:] = rng.permutation(samples)
-    within = np.minimum(np.arange(1, each + 1) * size, samples)
-    ends = (np.arange(passes)[:, None] * samples + within).ravel()[: request.steps]
-    return order.ravel(), ends
+        return np.tile(np.arange(samples), passes), ends
+    rng = stream(request.seed, "batches", request.client, request.session)
+    orders = [rng.permutation(samples) for _ in range(passes)]
+    return orders[0] if passes == 1 else np.concatenate(orders), ends
+
+
+@lru_cache(maxsize=256)
+def _ends(batch_size: int | None, steps: int, samples: int) -> Positions:
+    size = samples if batch_size is None else min(batch_size, samples)
+    each = -(-samples // size)  # batches of one pass
+    step = np.arange(1, steps + 1)
+    whole, within = (step - 1) // each, (step - 1) % each + 1
+    ends: Positions = whole * samples + np.minimum(within * size, samples)
+    ends.flags.writeable = False
+    return ends
