@@ -9,9 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from fedpace.link import describe
+from fedpace.link.describe import FrameInfo, describe
 from fedpace.link.frame import ADD_PREV
 from fedpace.vector import Vector
+
+_last: tuple[bytes, int, FrameInfo] | None = None
+
+
+def _described(frame: bytes, size: int) -> FrameInfo:
+    """`describe`, once for a frame that goes to many clients."""
+    global _last
+    if _last is None or _last[0] is not frame or _last[1] != size:
+        _last = frame, size, describe(frame, size)
+    return _last[2]
 
 
 @dataclass(slots=True)
@@ -30,7 +40,7 @@ class Lane:
     norm: float = 0.0  # ... and of ||v||^2, where the link loses anything
 
     def count(self, frame: bytes, size: int, times: int = 1) -> None:
-        info = describe(frame, size)
+        info = _described(frame, size)
         self.frames += times
         self.header_bytes += times * info.header_bytes
         self.payload_bytes += times * info.payload_bytes

@@ -8,7 +8,7 @@ from fedpace.errors import ConfigError, require_count, require_number
 from fedpace.pace.crowd import Crowd, Draw
 from fedpace.pace.protocol import Broadcast, Header, Interrupt, Interruptible, Order, Send, Verdict, WakeAt
 from fedpace.pace.roll import Roll
-from fedpace.pace.select import Selection, Uniform
+from fedpace.pace.select import Selection, Uniform, require_enough
 
 
 @dataclass(slots=True)
@@ -52,6 +52,7 @@ class Interrupting:
         return self.clients_per_round
 
     def init(self, clients: int) -> InterruptingState:
+        require_enough(self.select, self.clients_per_round, clients)
         return InterruptingState()
 
     def arrived(

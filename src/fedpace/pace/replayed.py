@@ -9,7 +9,7 @@ from fedpace.errors import require, require_count
 from fedpace.pace.crowd import Crowd, Draw
 from fedpace.pace.protocol import Header, OnDemand, Order, Send, Verdict
 from fedpace.pace.rounds import Rounds, RoundsState, choose
-from fedpace.pace.select import Selection, Uniform
+from fedpace.pace.select import Selection, Uniform, require_enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Replayed:
         return Rounds(self.clients_per_round, self.select)
 
     def init(self, clients: int) -> RoundsState:
+        require_enough(self.select, self.clients_per_round, clients)
         return RoundsState()
 
     def arrived(self, header: Header, version: int, state: RoundsState) -> tuple[Verdict, RoundsState]:

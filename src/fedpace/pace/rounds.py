@@ -9,7 +9,7 @@ from fedpace.errors import require_count, require_number
 from fedpace.pace.crowd import Crowd, Draw
 from fedpace.pace.protocol import Header, OnDemand, Order, Send, Verdict, WakeAt
 from fedpace.pace.roll import Roll
-from fedpace.pace.select import Selection, Uniform
+from fedpace.pace.select import Selection, Uniform, require_enough
 
 
 @dataclass(slots=True)
@@ -48,6 +48,7 @@ class Rounds:
         return self.clients_per_round
 
     def init(self, clients: int) -> RoundsState:
+        require_enough(self.select, self.clients_per_round, clients)
         return RoundsState()
 
     def arrived(self, header: Header, version: int, state: RoundsState) -> tuple[Verdict, RoundsState]:

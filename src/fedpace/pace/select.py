@@ -66,6 +66,12 @@ class Scripted:
         return [client for client in self.groups[asked] if client not in crowd.absent]
 
 
+def require_enough(select: Selection, k: int | None, clients: int) -> None:
+    """Refuse to choose more distinct clients than there are."""
+    if k is not None and isinstance(select, Uniform):
+        require(k <= clients, "clients_per_round", k, f"<= the number of clients ({clients})")
+
+
 NAMES: dict[str, Selection] = {
     "uniform": Uniform(),
     "replacement": WithReplacement(),

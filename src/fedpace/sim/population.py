@@ -79,12 +79,8 @@ class Population:
 
         `reading="speed"` takes U[low, high] as the relative speed instead: c_i = high / u_i.
         """
-        for value, name in (
-            (flops_per_step, "flops_per_step"),
-            (flops_per_second, "flops_per_second"),
-            (link_bits_per_second, "link_bits_per_second"),
-            (low, "low"),
-        ):
+        given = {"low": low, "flops_per_step": flops_per_step, "flops_per_second": flops_per_second}
+        for name, value in (given | {"link_bits_per_second": link_bits_per_second}).items():
             require_number(value, name, above=0, allowed="> 0")
         require(reading in ("slowdown", "speed"), "reading", reading, "slowdown or speed")
         fastest = flops_per_step / flops_per_second

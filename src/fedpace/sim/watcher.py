@@ -55,3 +55,11 @@ class Watcher:
 
     def dispatched(self, simulation: Simulation) -> None:
         """The server has sent what it had to send at this instant."""
+
+
+HOOKS = [name for name in vars(Watcher) if not name.startswith("_")]
+
+
+def overrides(watcher: Watcher, hook: str) -> bool:
+    """Whether it wants to be told."""
+    return getattr(type(watcher), hook) is not getattr(Watcher, hook)
