@@ -16,13 +16,17 @@ __all__ = ["EDITIONS", "NAMES", "Experiment", "experiment"]
 
 NAMES = {
     "objective-inconsistency": "where FedAvg, FedProx and FedNova end on quadratics, exactly",
+    "fednova-heterogeneous": "FedNova against FedAvg for three local solvers and unequal work",
     "fedgm-family": "FedAvg, FedAvgM and FedGM over a grid, two levels of heterogeneity",
     "fedgm-large-lr": "server rates at which FedAvg falls over and FedGM does not",
     "fedgm-multistage": "stages derived from rates, against every constant rate",
     "fedgm-autonomous": "stale models and work of the clients' own choice",
     "defedavg-table1": "virtual seconds to a target accuracy, six methods, n = 10 to 80",
     "defedavg-speedup": "rounds to a target against updates per step and local steps",
+    "two-way-bits": "accuracy against real bytes and nominal bits, twelve algorithms",
+    "ca2fl-accuracy": "FedBuff, CA2FL with caches of 32 to 2 bits, FedAsync; Dirichlet 0.3 and 0.1",
     "ca2fl-delay": "staleness over concurrency, buffer and delay laws, against print and exact law",
+    "what-none-has": "cached calibration, staged momentum and two-way links together, on one clock",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
@@ -82,14 +83,14 @@ def algorithm(
 ) -> Algorithm:
     """A method of Table 1; DeFedAvg is the form for the split."""
     server, local = (1.0 if rate is None else rate for rate in rates)
-    work = {"client_lr": local, "batch_size": 10}
+    work: dict[str, Any] = {"client_lr": local, "batch_size": 10}
     match method:
         case "FedAvg":
             return algorithms.fedavg(
                 clients_per_round=n, select="replacement", server_lr=server, steps=steps, **work
-            )  # type: ignore[arg-type]
+            )
         case "FAVANO":
-            return algorithms.favano(clients_per_round=n, steps=steps, **work)  # type: ignore[arg-type]
+            return algorithms.favano(clients_per_round=n, steps=steps, **work)
         case "AsySG":
             return algorithms.asysg(buffer=n, server_lr=server)
         case "FedBuff":
@@ -99,7 +100,7 @@ def algorithm(
                 dispatch="immediate",
                 server_lr=server,
                 steps=steps,
-                **work,  # type: ignore[arg-type]
+                **work,
             )
         case "FedBuff 2n":
             return algorithms.fedbuff(
@@ -108,11 +109,11 @@ def algorithm(
                 dispatch="immediate",
                 server_lr=server,
                 steps=steps,
-                **work,  # type: ignore[arg-type]
+                **work,
             )
     if split == "iid":
-        return algorithms.defedavg_iid(buffer=n, server_lr=server, steps=steps, **work)  # type: ignore[arg-type]
-    return algorithms.defedavg_niid(draws=n, server_lr=server, steps=steps, **work)  # type: ignore[arg-type]
+        return algorithms.defedavg_iid(buffer=n, server_lr=server, steps=steps, **work)
+    return algorithms.defedavg_niid(draws=n, server_lr=server, steps=steps, **work)
 
 
 def settings(*more: Setting) -> dict[str, tuple[Setting, ...]]:

@@ -17,6 +17,7 @@ from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, Spread
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 N = (5, 10, 20, 40, 80)
@@ -192,26 +193,26 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"speedup": figure}
 
 
-def _speedup(axes: object, edition: str, results: Results, split: str) -> None:
+def _speedup(axes: Axes, edition: str, results: Results, split: str) -> None:
     for at, (label, cell) in enumerate((("same rates", _by_n), ("server rate × n", _scaled))):
         took = {n: rounds_to(edition, results, cell(split, n), split) for n in N}
         there = {n: s.mean for n, s in took.items() if s.reached}
-        axes.plot(list(there), list(there.values()), marker="o", color=draw.colour(at), label=label)  # type: ignore[attr-defined]
+        axes.plot(list(there), list(there.values()), marker="o", color=draw.colour(at), label=label)
         if at == 1 and there:
             first, value = next(iter(there.items()))
             line = [value * first / n for n in N]
-            axes.plot(N, line, color="#999999", linestyle=":", label="∝ 1/n")  # type: ignore[attr-defined]
-    axes.set_xscale("log")  # type: ignore[attr-defined]
-    axes.set_yscale("log")  # type: ignore[attr-defined]
-    axes.set_xticks(N, [str(n) for n in N])  # type: ignore[attr-defined]
-    axes.minorticks_off()  # type: ignore[attr-defined]
+            axes.plot(N, line, color="#999999", linestyle=":", label="∝ 1/n")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(N, [str(n) for n in N])
+    axes.minorticks_off()
     draw.titled(
         axes,
         f"{split}: rounds to {SCALES[edition].target[split]:.0%}",
         "updates per server step, n",
         "server steps",
         "best",
-    )  # type: ignore[arg-type]
+    )
 
 
 EXPERIMENT = Experiment(

@@ -14,6 +14,7 @@ from fedpace.reproduce.fedgm import PAPER, SCALES, best, settings
 from fedpace.reproduce.results import Results
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ETAS = {"quick": (0.5, 1.0, 2.0, 3.0, 5.0), "full": tuple(k / 2 for k in range(1, 11))}
@@ -152,7 +153,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"family": figure}
 
 
-def _by_rate(axes: object, edition: str, results: Results, alpha: float, beta: float) -> None:
+def _by_rate(axes: Axes, edition: str, results: Results, alpha: float, beta: float) -> None:
     """Accuracy of the grid's runs against the server rate."""
     lines = {
         "FedAvg": "FedAvg rate {eta:g}",
@@ -161,8 +162,8 @@ def _by_rate(axes: object, edition: str, results: Results, alpha: float, beta: f
     }
     for at, (label, form) in enumerate(lines.items()):
         ends = [results.final(f"grid {alpha} " + form.format(eta=eta), last=3).mean for eta in ETAS[edition]]
-        axes.plot(ETAS[edition], ends, marker="o", color=draw.colour(at), label=label)  # type: ignore[attr-defined]
-    draw.titled(axes, f"Grid, Dirichlet {alpha}", "server rate", "", "lower left")  # type: ignore[arg-type]
+        axes.plot(ETAS[edition], ends, marker="o", color=draw.colour(at), label=label)
+    draw.titled(axes, f"Grid, Dirichlet {alpha}", "server rate", "", "lower left")
 
 
 EXPERIMENT = Experiment(

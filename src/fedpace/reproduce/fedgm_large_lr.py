@@ -41,13 +41,8 @@ def findings(edition: str, results: Results) -> list[Finding]:
     names = [*(f"FedAvg rate {eta}" for eta in FEDAVG), *(f"FedGM rate {eta}" for eta in FEDGM)]
     if not results.have(*names):
         return [not_run("large server rates", "Figures 5-7")]
-    return [
-        _unstable(results),
-        _diverges(results),
-        _sustains(edition, results),
-        _early(results),
-        _late(results),
-    ]
+    checks = (_unstable, _diverges, _sustains, _early, _late)
+    return [*(check(results) for check in checks), _faster(edition, results)]
 
 
 def _unstable(results: Results) -> Finding:
@@ -73,16 +68,27 @@ def _diverges(results: Results) -> Finding:
     )
 
 
-def _sustains(edition: str, results: Results) -> Finding:
+def _faster(edition: str, results: Results) -> Finding:
     target = TARGET[edition]
     gm, avg = (results.to_target(name, target, draw.steps) for name in ("FedGM rate 5", "FedAvg rate 1"))
-    ends = [results.final(name, last=6) for name in ("FedGM rate 5", "FedAvg rate 1")]
-    ok = ends[0].mean > ends[1].mean - 0.5 and gm.reached and (not avg.reached or gm.mean <= avg.mean)
+    start = [results.spread(name, _first_quarter) for name in ("FedGM rate 5", "FedAvg rate 1")]
     return Finding(
-        "FedGM converges at server rate 5 and is faster than FedAvg",
+        "FedGM at server rate 5 is faster than FedAvg at its stable rate",
         "Figure 6",
-        f"{target:.0%} after {gm:.0f} rounds (FedAvg, rate 1: {avg:.0f}); ends at {ends[0]:.1f} % ({ends[1]:.1f} %)",
-        judged(ok),
+        f"{target:.0%} after {gm:.1f} rounds (FedAvg, rate 1: {avg:.1f}); mean of the first quarter "
+        f"{start[0]:.1f} % ({start[1]:.1f} %)",
+        judged(gm.reached and gm.mean < 0.95 * avg.mean and start[0].mean > start[1].mean),
+        "counted only if it needs at least 5 % fewer rounds and is above on average early on.",
+    )
+
+
+def _sustains(results: Results) -> Finding:
+    ends = [results.final(name, last=6) for name in ("FedGM rate 5", "FedAvg rate 1", "FedAvg rate 3")]
+    return Finding(
+        "FedGM converges at server rate 5",
+        "Figure 6",
+        f"ends at {ends[0]:.1f} % (FedAvg at rate 1: {ends[1]:.1f} %, at rate 3: {ends[2]:.1f} %)",
+        judged(ends[0].mean > ends[1].mean - 0.5),
         f"on a quadratic FedAvg is stable up to rate 2, FedGM with beta = nu = {BETA} up to "
         f"{stability_limit(BETA, NU):.1f} (over c, the part of the way to its own optimum that a client goes).",
     )

@@ -87,6 +87,7 @@ class Outcome:
         fields: dict[str, Any] = json.loads(text)
         fields["points"] = tuple(Point(**point) for point in fields["points"])
         fields["staleness"] = {int(tau): times for tau, times in fields["staleness"].items()}
+        fields["model"] = None if fields["model"] is None else tuple(fields["model"])
         return cls(**fields)
 
     @classmethod

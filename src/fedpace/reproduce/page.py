@@ -32,7 +32,9 @@ def write(experiment: Experiment, edition: str, results: Results, folder: Path, 
     files.write(here / f"{edition}.csv", measured(results).encode())
     page = here / ("README.md" if edition == "quick" else f"{edition}.md")
     names = [f"{edition}-{name}.png" for name in pictures]
-    text = _page(experiment, edition, results, findings, names, command)
+    other = "full.md" if edition == "quick" else "README.md"
+    link = f"; [the other edition]({other})" if (here / other).exists() else ""
+    text = _page(experiment, f"**{edition}**{link}", edition, results, findings, names, command)
     files.write(page, text.encode())
     _keep_verdicts(here, edition, findings)
     return page
@@ -40,16 +42,16 @@ def write(experiment: Experiment, edition: str, results: Results, folder: Path, 
 
 def _page(
     experiment: Experiment,
+    shown: str,
     edition: str,
     results: Results,
     findings: Sequence[Finding],
     pictures: Sequence[str],
     command: str,
 ) -> str:
-    other = {"quick": "full.md", "full": "README.md"}[edition]
     parts = [
         f"# {experiment.title}",
-        f"{experiment.source}. Edition: **{edition}** ([the other edition]({other}), if it has been run).",
+        f"{experiment.source}. Edition: {shown}.",
         experiment.summary,
         "## Claims",
         _verdict_table(findings),

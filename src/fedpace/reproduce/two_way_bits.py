@@ -1,0 +1,288 @@
+"""Accuracy against traffic: lazy and compressed FedAMS, up and down, and our own two_way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.results import Results, Spread
+from fedpace.reproduce.two_way_cells import (
+    BASELINES,
+    LAST,
+    METHODS,
+    PARTITION,
+    PLACES,
+    SUGGESTED,
+    TAU_AA,
+    TAU_EF21,
+    TAU_NLA,
+    Place,
+    cells,
+    name_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# ------------------------------------------------------------------------------------------- judgement
+
+
+def findings(edition: str, results: Results) -> list[Finding]:
+    checks = (_nla, _fewest, _aa, _aca, _threshold, _fedcams, _both_ways, _literal, _lazy)
+    found = [
+        check(results, place)
+        for check in checks
+        for place in (("Fashion-MNIST", "iid"), ("Fashion-MNIST", "non-iid"))
+    ]
+    return [
+        *found,
+        not_run(
+            "the same with a CNN (Figures 1-4, 13-20)",
+            "as for the MLP",
+            "the MLP was run; a CNN takes hours.",
+        ),
+    ]
+
+
+def accuracy(results: Results, place: Place, method: str) -> Spread:
+    return results.final(name_of(place, method), last=LAST)
+
+
+def traffic(results: Results, place: Place, method: str, side: str = "both") -> float:
+    """Megabytes until the end."""
+    measures: dict[str, Callable[[Outcome], float]] = {
+        "both": lambda outcome: (outcome.bytes_up + outcome.bytes_down) / 1e6,
+        "up": lambda outcome: outcome.bytes_up / 1e6,
+        "down": lambda outcome: outcome.bytes_down / 1e6,
+    }
+    return results.spread(name_of(place, method), measures[side]).mean
+
+
+def firing(results: Results, place: Place, method: str) -> float:
+    return results.spread(name_of(place, method), lambda o: o.traffic["up"]["firing_rate"]).mean
+
+
+def _missing(results: Results, place: Place, *methods: str) -> bool:
+    return not results.have(*(name_of(place, method) for method in methods))
+
+
+def _where(place: Place) -> str:
+    return f"{place[0]}, {place[1]}"
+
+
+def _nla(results: Results, place: Place) -> Finding:
+    claim = f"FedNLAA needs fewer bits and is more accurate than FedAvg, FedAdam and FedAMS ({_where(place)})"
+    if _missing(results, place, "FedNLAA", *BASELINES):
+        return not_run(claim, "Figures 1, 3")
+    ours, rest = accuracy(results, place, "FedNLAA"), {m: accuracy(results, place, m) for m in BASELINES}
+    saved = 1 - traffic(results, place, "FedNLAA", "up") / traffic(results, place, "FedAMS", "up")
+    others = ", ".join(f"{method} {value:.1f} %" for method, value in rest.items())
+    text = f"FedNLAA {ours:.1f} %, {others}; uploads {saved:.0%} smaller"
+    ok = saved > 0 and ours.mean > max(value.mean for value in rest.values())
+    note = "skipping saves uploads only, and a repeated update is no better than a fresh one."
+    return Finding(claim, "Figures 1, 3", text, judged(ok), note)
+
+
+def _fewest(results: Results, place: Place) -> Finding:
+    claim = f"FedNLACA and FedBNLACA need few bits, FedBNLACA fewest ({_where(place)})"
+    names = ("FedAMS", "FedNLAA", "FedNLACA 1/8", "FedBNLACA 1/8")
+    if _missing(results, place, *names):
+        return not_run(claim, "Figures 1, 3")
+    sent = {method: traffic(results, place, method) for method in names}
+    text = ", ".join(f"{method} {value:.1f} MB" for method, value in sent.items())
+    ok = sent["FedBNLACA 1/8"] < sent["FedNLACA 1/8"] < sent["FedNLAA"]
+    return Finding(claim, "Figures 1, 3", text, judged(ok))
+
+
+def _aa(results: Results, place: Place) -> Finding:
+    claim = f"FedAA converges faster than FedAvg, FedAdam and FedAMS ({_where(place)})"
+    if _missing(results, place, "FedAA", *BASELINES):
+        return not_run(claim, "Figures 2, 4")
+    early = {m: results.spread(name_of(place, m), _first_half) for m in ("FedAA", *BASELINES)}
+    text = (
+        ", ".join(f"{m} {v:.1f} %" for m, v in early.items())
+        + f" on average; AA fired in {firing(results, place, 'FedAA'):.1%}"
+    )
+    ok = early["FedAA"].mean > max(early[m].mean for m in BASELINES)
+    note = "a doubled update also raises AMSGrad's second moment, which never falls again."
+    return Finding(claim, "Figures 2, 4", text, judged(ok), note)
+
+
+def _first_half(outcome: Outcome) -> float:
+    values = outcome.values()[: max(1, len(outcome.points) // 2)]
+    return 100 * sum(values) / len(values)
+
+
+def _aca(results: Results, place: Place) -> Finding:
+    claim = f"FedACA and FedBACA are more accurate than FedAvg, FedAdam and FedAMS, FedBACA best ({_where(place)})"
+    names = ("FedBACA 1/8", "FedACA 1/8", *BASELINES)
+    if _missing(results, place, *names):
+        return not_run(claim, "Figures 2, 4")
+    ends = {method: accuracy(results, place, method) for method in names}
+    text = ", ".join(f"{method} {value:.1f} %" for method, value in ends.items())
+    ok = ends["FedBACA 1/8"].mean >= max(value.mean for value in ends.values())
+    note = "at equal rounds compression cannot be expected to win; at equal bytes see the picture."
+    return Finding(claim, "Figures 2, 4", text, judged(ok), note)
+
+
+def _threshold(results: Results, place: Place) -> Finding:
+    claim = f"the suggested size of C, sqrt(alpha log m)/m, makes NLA save ({_where(place)})"
+    if _missing(results, place, SUGGESTED):
+        return not_run(claim, "text")
+    rate = firing(results, place, SUGGESTED)
+    tau = results.cells[name_of(place, SUGGESTED)].algorithm.up.tau
+    note = (
+        f"tau = {tau:.1e} asks for two updates that point the same way to a millionth; "
+        f"thresholds here are {TAU_NLA} (NLA) and {TAU_AA} (AA)."
+    )
+    return Finding(claim, "text", f"fired in {rate:.1%} of uploads", judged(rate > 0.01), note)
+
+
+def _fedcams(results: Results, place: Place) -> Finding:
+    claim = f"FedCAMS at 1/8 within a point of FedAMS at 7 times smaller uploads ({_where(place)})"
+    if _missing(results, place, "FedCAMS 1/8", "FedAMS"):
+        return not_run(claim, "expected from the specification's toy study")
+    ours, full = (accuracy(results, place, m) for m in ("FedCAMS 1/8", "FedAMS"))
+    ratio = traffic(results, place, "FedAMS", "up") / traffic(results, place, "FedCAMS 1/8", "up")
+    text = f"{ours:.1f} % against {full:.1f} %, uploads {ratio:.1f} times smaller"
+    return Finding(claim, "expected from a toy study", text, judged(ours.mean > full.mean - 1 and ratio > 6))
+
+
+def _both_ways(results: Results, place: Place) -> Finding:
+    claim = f"two_way within a point of FedCAMS at a fraction of the total bytes ({_where(place)})"
+    if _missing(results, place, "two_way 1/8", "FedCAMS 1/8", "FedAvg"):
+        return not_run(claim, "ours")
+    ours, cams = (accuracy(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8"))
+    sent = {m: traffic(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8", "FedAvg")}
+    text = f"{ours:.1f} % against {cams:.1f} %; " + ", ".join(f"{m} {v:.1f} MB" for m, v in sent.items())
+    ok = ours.mean > cams.mean - 1 and sent["two_way 1/8"] < 0.5 * sent["FedCAMS 1/8"]
+    return Finding(claim, "ours", text, judged(ok))
+
+
+def _literal(results: Results, place: Place) -> Finding:
+    claim = f"compressing the model itself on the way down (Algorithm 2) loses to sending differences ({_where(place)})"
+    names = ("FedBNLACA 1/8", "two_way 1/8", "FedBNLACA 1/32", "two_way 1/32")
+    if _missing(results, place, *names):
+        return not_run(claim, "ours")
+    ends = {method: accuracy(results, place, method) for method in names}
+    text = ", ".join(f"{m} {v:.1f} % ({traffic(results, place, m):.1f} MB)" for m, v in ends.items())
+    ok = all(ends[f"two_way {ratio}"].mean > ends[f"FedBNLACA {ratio}"].mean for ratio in ("1/8", "1/32"))
+    return Finding(claim, "ours", text, judged(ok))
+
+
+def _lazy(results: Results, place: Place) -> Finding:
+    claim = f"lazy two_way (EF21, tau {TAU_EF21}) skips uploads without losing a point ({_where(place)})"
+    names = ("two_way 1/8 lazy", "two_way 1/8", "FedNLACA 1/8")
+    if _missing(results, place, *names):
+        return not_run(claim, "ours")
+    lazy, plain = (accuracy(results, place, m) for m in names[:2])
+    rates = [firing(results, place, m) for m in (names[0], names[2])]
+    text = f"skips {rates[0]:.0%} (FedNLACA's rule at the same tau: {rates[1]:.1%}); {lazy:.1f} % against {plain:.1f} %"
+    return Finding(claim, "ours", text, judged(rates[0] > 0.2 and lazy.mean > plain.mean - 1))
+
+
+# ----------------------------------------------------------------------------------- tables, pictures
+
+
+def tables(edition: str, results: Results) -> list[Table]:
+    return [
+        Table(
+            f"{data}, {split}",
+            ("", "accuracy %", "up MB", "down MB", "nominal Mbit up", "nominal Mbit down", "fired"),
+            [_line(results, (data, split), m) for m in _ran(results, (data, split))],
+        )
+        for data, split in PLACES
+        if _ran(results, (data, split))
+    ]
+
+
+def _ran(results: Results, place: Place) -> list[str]:
+    return [m for m in (*BASELINES, *METHODS, SUGGESTED) if results.have(name_of(place, m))]
+
+
+def _line(results: Results, place: Place, method: str) -> tuple[str, ...]:
+    name = name_of(place, method)
+    bits = [results.spread(name, partial(_nominal, side=side)).mean for side in ("up", "down")]
+    return (
+        method,
+        f"{accuracy(results, place, method):.2f}",
+        *(f"{traffic(results, place, method, side):.2f}" for side in ("up", "down")),
+        *(f"{value:.1f}" for value in bits),
+        f"{firing(results, place, method):.1%}",
+    )
+
+
+def _nominal(outcome: Outcome, side: str) -> float:
+    """Megabits as papers count them: 32 per value, and the positions."""
+    return (outcome.traffic[side]["value_bits"] + outcome.traffic[side]["index_bits"]) / 1e6
+
+
+def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    with draw.style():
+        figure, (row,) = draw.sheet(2, width=6.0, height=4.0)
+        for axes, split in zip(row, PARTITION, strict=True):
+            _against_bytes(axes, results, ("Fashion-MNIST", split))
+    return {"bits": figure}
+
+
+def _against_bytes(axes: Axes, results: Results, place: Place) -> None:
+    shown = ("FedAvg", "FedAMS", "FedCAMS 1/8", "FedNLAA", "FedBNLACA 1/8", "two_way 1/8", "two_way 1/32")
+    draw.curves(axes, results, {method: name_of(place, method) for method in shown}, draw.megabytes)
+    axes.set_xscale("log")
+    draw.titled(
+        axes, _where(place), "MB sent, both directions (real bytes)", "test accuracy, %", "lower right"
+    )
+
+
+_COMMON = (
+    Setting("network", "MLP and CNN, sizes not given", "MLP 784-64-10 (50,890 parameters)"),
+    Setting("split", "iid; non-iid, scheme not given", "iid; sorted by label, two shards per client"),
+    Setting("compression", "top-k 1/8 and 1/128", "top-k 1/8, also 1/32"),
+    Setting(
+        "rates, moments, thresholds",
+        "not given",
+        "local 0.05; server rate best of two on the first seed; 0.9, 0.99, 1e-3; tau as in the claims",
+    ),
+    Setting("bits", "not defined", "real bytes of the frames; nominal: 32 bits per value plus positions"),
+    Setting(
+        "reading",
+        "values reused that never crossed the link",
+        "a value is reused only if the receiver holds it",
+    ),
+)
+
+EXPERIMENT = Experiment(
+    name="two-way-bits",
+    title="Accuracy against bytes, both ways",
+    source='"Bidirectional communication-efficient non-convex adaptive federated learning": Figures 1 to 20',
+    summary="Six algorithms that skip, repeat or compress what they send, against FedAvg, FedAdam, FedAMS and FedCAMS, "
+    "and our own two_way. The figures are not in the text at hand, only what they are said to show; traffic here is "
+    "counted in real bytes.",
+    cells=cells,
+    findings=findings,
+    tables=tables,
+    pictures=pictures,
+    settings={
+        "quick": (
+            Setting(
+                "data",
+                "MNIST and Fashion-MNIST, 100 clients, 50 in a round",
+                "the same data, 20 clients, 10 in a round; on MNIST six of the methods",
+            ),
+            Setting("local work", "3 epochs, batch 32", "20 steps, batch 32"),
+            Setting("rounds", "not given", "60"),
+            *_COMMON,
+        ),
+        "full": (
+            Setting("data", "MNIST and Fashion-MNIST, 100 clients, 50 in a round", "the same"),
+            Setting("local work", "3 epochs, batch 32", "the same"),
+            Setting("rounds", "not given", "100"),
+            *_COMMON,
+        ),
+    },
+)

@@ -1,0 +1,135 @@
+"""The methods of the two-way experiment: who is run, on what, at which server rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fedpace import algorithms
+from fedpace.algorithm import Algorithm
+from fedpace.reproduce.cell import Cell, Named
+from fedpace.reproduce.results import Results
+
+PARTITION = {"iid": "iid", "non-iid": "shards:2"}
+DATA = {"Fashion-MNIST": "fashion-mnist", "MNIST": "mnist"}
+Place = tuple[str, str]  # data, split
+PLACES: tuple[Place, ...] = tuple((data, split) for data in DATA for split in PARTITION)
+BASELINES = ("FedAvg", "FedAdam", "FedAMS")
+RATES: Mapping[str, tuple[float, ...]] = {"FedAvg": (1.0,), "FedAdam": (0.01, 0.03), "FedAMS": (0.03, 0.1)}
+SUGGESTED = "FedNLAA, suggested C"
+EIGHT, THIRTY = "topk:1/8", "topk:1/32"
+TAU_NLA, TAU_TOPK, TAU_AA, TAU_EF21 = 0.5, 0.8, 0.3, 0.8
+SUBSET = ("FedAvg", "FedAMS", "FedCAMS 1/8", "FedNLAA", "FedBNLACA 1/8", "two_way 1/8")  # quick, on MNIST
+LAST = 3
+
+Work = dict[str, Any]
+# every method by its server rate (that of FedAMS) and the work of its clients
+METHODS: Mapping[str, Callable[[float, Work], Algorithm]] = {
+    "FedCAMS 1/8": lambda lr, work: algorithms.fedcams(server_lr=lr, codec=EIGHT, **work),
+    "FedNLAA": lambda lr, work: algorithms.fednlaa(server_lr=lr, tau=TAU_NLA, **work),
+    "FedAA": lambda lr, work: algorithms.fedaa(server_lr=lr, tau=TAU_AA, **work),
+    "FedNLACA 1/8": lambda lr, work: algorithms.fednlaca(server_lr=lr, codec=EIGHT, tau=TAU_TOPK, **work),
+    "FedACA 1/8": lambda lr, work: algorithms.fedaca(server_lr=lr, codec=EIGHT, tau=TAU_AA, **work),
+    "FedBNLACA 1/8": lambda lr, work: algorithms.fedbnlaca(
+        server_lr=lr, codec=EIGHT, down_codec=EIGHT, tau=TAU_TOPK, **work
+    ),
+    "FedBACA 1/8": lambda lr, work: algorithms.fedbaca(
+        server_lr=lr, codec=EIGHT, down_codec=EIGHT, tau=TAU_AA, **work
+    ),
+    "two_way 1/8": lambda lr, work: algorithms.two_way(server_lr=lr, codec=EIGHT, down_codec=EIGHT, **work),
+    "two_way 1/8 lazy": lambda lr, work: algorithms.two_way(
+        server_lr=lr, codec=EIGHT, down_codec=EIGHT, memory="ef21", tau=TAU_EF21, **work
+    ),
+    "FedBNLACA 1/32": lambda lr, work: algorithms.fedbnlaca(
+        server_lr=lr, codec=THIRTY, down_codec=THIRTY, tau=TAU_TOPK, **work
+    ),
+    "two_way 1/32": lambda lr, work: algorithms.two_way(
+        server_lr=lr, codec=THIRTY, down_codec=THIRTY, **work
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    clients: int
+    work: Work
+    rounds: int
+    evaluate_every: int
+
+
+SCALES = {
+    "quick": Scale(20, {"client_lr": 0.05, "steps": 20, "batch_size": 32, "clients_per_round": 10}, 60, 4),
+    "full": Scale(100, {"client_lr": 0.05, "epochs": 3, "batch_size": 32, "clients_per_round": 50}, 100, 2),
+}
+
+
+def suggested_tau(clients: int, taking_part: int) -> float:
+    """C / (alpha n) with C = sqrt(alpha ln m) / m and alpha = 1: the paper's advice."""
+    return math.sqrt(math.log(clients)) / clients / taking_part
+
+
+def cells(edition: str, known: Results) -> list[Cell]:
+    """Server rates of the baselines on the first seed; then everything at the best, FedAMS's for its relatives."""
+    every = []
+    for place in PLACES:
+        grid = {_tuning(place, m, lr): _baseline(edition, m, lr) for m in BASELINES for lr in RATES[m]}
+        wanted = SUBSET if edition == "quick" and place[0] == "MNIST" else None
+        every += [_cell(edition, label, place, rule, 1) for label, rule in grid.items()]
+        every += [
+            _cell(edition, name_of(place, method), place, rule, None)
+            for method, rule in _rules(edition, place, known).items()
+            if wanted is None or method in wanted
+        ]
+    return every
+
+
+def _rules(edition: str, place: Place, known: Results) -> dict[str, Algorithm]:
+    """The methods whose server rate is known by now."""
+    scale = SCALES[edition]
+    chosen = {m: lr for m in BASELINES if (lr := _rate(place, m, known)) is not None}
+    rules = {method: _baseline(edition, method, lr) for method, lr in chosen.items()}
+    if (rate := chosen.get("FedAMS")) is not None:
+        rules |= {method: make(rate, scale.work) for method, make in METHODS.items()}
+        tau = suggested_tau(scale.clients, scale.work["clients_per_round"])
+        rules[SUGGESTED] = algorithms.fednlaa(server_lr=rate, tau=tau, **scale.work)
+    return rules
+
+
+def _baseline(edition: str, method: str, rate: float) -> Algorithm:
+    work = SCALES[edition].work
+    if method == "FedAvg":
+        return algorithms.fedavg(server_lr=rate, **work)
+    return (
+        algorithms.fedadam(server_lr=rate, **work)
+        if method == "FedAdam"
+        else algorithms.fedams(server_lr=rate, **work)
+    )
+
+
+def _rate(place: Place, method: str, known: Results) -> float | None:
+    names = {rate: _tuning(place, method, rate) for rate in RATES[method]}
+    if not known.have(*names.values()):
+        return None
+    return max(names, key=lambda rate: known.of(names[rate])[0].final("accuracy", LAST))
+
+
+def _cell(edition: str, label: str, place: Place, rule: Algorithm, seeds: int | None) -> Cell:
+    scale = SCALES[edition]
+    return Cell(
+        name=label,
+        algorithm=rule,
+        task=Named(DATA[place[0]], PARTITION[place[1]], "mlp:64", scale.clients),
+        rounds=scale.rounds,
+        evaluate_every=scale.evaluate_every,
+        seeds=seeds,
+    )
+
+
+def _tuning(place: Place, method: str, rate: float) -> str:
+    return f"rates {place[0]} {place[1]} {method} {rate:g}"
+
+
+def name_of(place: Place, method: str) -> str:
+    return f"{place[0]} {place[1]} {method}"

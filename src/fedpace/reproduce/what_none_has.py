@@ -1,0 +1,258 @@
+"""What none of the papers has: cached calibration, staged server momentum and two-way links together, on one clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fedpace import algorithms
+from fedpace.aggregate import Cached
+from fedpace.algorithm import Algorithm
+from fedpace.link import Difference, ErrorFeedback, TopK
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.cell import Cell, Named
+from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.results import Results, Spread
+from fedpace.sim import Population
+from fedpace.theory import multistage
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TASK = {
+    "quick": Named("fashion-mnist", "dirichlet:0.1", "mlp:32"),
+    "full": Named("fashion-mnist", "dirichlet:0.1", "cnn"),
+}
+SIZE = {"quick": 25_450, "full": 582_026}  # parameters
+TARGET = {"quick": 0.8, "full": 0.85}
+CAP_S = {"quick": 30.0, "full": 300.0}
+ROUNDS = 300  # of the stages; nobody needs more here
+RATES = (0.3, 1.0)  # server rates to choose from: how large the first stages' step is, relatively
+SHARE = 1 / 8
+WORK: dict[str, Any] = {"client_lr": 0.05, "steps": 50, "batch_size": 10}
+SLOTS: dict[str, Any] = {"buffer": 10, "concurrency": 20}
+BETA = 0.7
+
+OURS = "all together"
+PAPERS = ("multistage FedGM", "DeFedAvg-nIID", "CA2FL", "FedBNLACA 1/8")
+
+
+def devices(edition: str) -> Population:
+    """DeFedAvg's devices; links so fast that the whole model takes the 0.044 s of the paper, each byte its share."""
+    per_byte = 0.044 / (4 * SIZE[edition])
+    step = Population.uniform_slowdown().step_s
+    return Population(step_s=step, up_s_per_byte=per_byte, down_s_per_byte=per_byte)
+
+
+def _stages(rate: float) -> Any:
+    return multistage((2 * rate, rate, rate / 2), ROUNDS, BETA, BETA)
+
+
+def _fedgm(rate: float) -> Algorithm:
+    plain = algorithms.fedavg(clients_per_round=10, **WORK)
+    return replace(plain, server_opt=_stages(rate), name="multistage_fedgm")
+
+
+def _cached(rate: float) -> Algorithm:
+    return algorithms.ca2fl(server_lr=rate, **SLOTS, **WORK)
+
+
+def _staged(rate: float) -> Algorithm:
+    return replace(_cached(1.0), server_opt=_stages(rate), name="ca2fl_fedgm")
+
+
+def _together(rate: float) -> Algorithm:
+    """Every rule from another paper."""
+    codec = TopK(SHARE)
+    return replace(
+        _staged(rate), up=ErrorFeedback(codec), down=Difference(codec), aggregate=Cached(), name="together"
+    )
+
+
+METHODS: Mapping[str, Callable[[float], Algorithm]] = {
+    "FedAvg": lambda rate: algorithms.fedavg(clients_per_round=10, server_lr=rate, **WORK),
+    "multistage FedGM": _fedgm,
+    "DeFedAvg-nIID": lambda rate: algorithms.defedavg_niid(draws=10, server_lr=rate, **WORK),
+    "FedBuff": lambda rate: algorithms.fedbuff(server_lr=rate, **SLOTS, **WORK),
+    "CA2FL": _cached,
+    "FedBNLACA 1/8": lambda rate: algorithms.fedbnlaca(
+        clients_per_round=10, server_lr=0.03 * rate, codec="topk:1/8", down_codec="topk:1/8", tau=0.8, **WORK
+    ),
+    "two_way 1/8": lambda rate: algorithms.two_way(
+        clients_per_round=10, server_lr=0.03 * rate, codec="topk:1/8", down_codec="topk:1/8", **WORK
+    ),
+    "CA2FL + stages": _staged,
+    OURS: _together,
+}
+
+
+def cells(edition: str, known: Results) -> list[Cell]:
+    """The server rate on the first seed, then every seed."""
+    every = []
+    for method, make in METHODS.items():
+        every += [_cell(edition, _tuning(method, rate), make(rate), 1) for rate in RATES]
+        if (rate := chosen(edition, method, known)) is not None:
+            every.append(_cell(edition, method, make(rate), None))
+    return every
+
+
+def _tuning(method: str, rate: float) -> str:
+    return f"rate {rate:g} {method}"
+
+
+def chosen(edition: str, method: str, known: Results) -> float | None:
+    """The rate that is soonest at the target, or gets nearest."""
+    names = {rate: _tuning(method, rate) for rate in RATES}
+    if not known.have(*names.values()):
+        return None
+    return min(names, key=lambda rate: _slowness(edition, known.of(names[rate])[0]))
+
+
+def _slowness(edition: str, outcome: Outcome) -> tuple[float, float]:
+    reached = outcome.first_at(TARGET[edition])
+    return (math.inf if reached is None else reached.seconds, -outcome.final("accuracy", 3))
+
+
+def _cell(edition: str, label: str, rule: Algorithm, seeds: int | None) -> Cell:
+    return Cell(
+        name=label,
+        algorithm=rule,
+        task=TASK[edition],
+        population=devices(edition),
+        rounds=ROUNDS,
+        evaluate_every="0.5s",
+        stop_at=TARGET[edition] if seeds else None,
+        stop_s=CAP_S[edition],
+        seeds=seeds,
+    )
+
+
+# ------------------------------------------------------------------------------------------- judgement
+
+
+def findings(edition: str, results: Results) -> list[Finding]:
+    return [
+        _sooner(edition, results),
+        _lighter(edition, results),
+        *(_against(edition, results, method) for method in PAPERS),
+    ]
+
+
+def seconds(edition: str, results: Results, method: str) -> Spread:
+    return results.to_target(method, TARGET[edition], draw.seconds)
+
+
+def megabytes(edition: str, results: Results, method: str) -> Spread:
+    return results.to_target(method, TARGET[edition], draw.megabytes)
+
+
+def _sooner(edition: str, results: Results) -> Finding:
+    claim = f"everything together reaches {TARGET[edition]:.0%} sooner than each paper's own method"
+    if not results.have(OURS, *PAPERS):
+        return not_run(claim, "ours")
+    took = {method: seconds(edition, results, method) for method in (OURS, *PAPERS)}
+    text = ", ".join(f"{method} {value:.1f} s" for method, value in took.items())
+    return Finding(claim, "ours", text, judged(all(_less(took[OURS], took[method]) for method in PAPERS)))
+
+
+def _lighter(edition: str, results: Results) -> Finding:
+    claim = f"... and with fewer bytes until {TARGET[edition]:.0%}"
+    if not results.have(OURS, *PAPERS):
+        return not_run(claim, "ours")
+    sent = {method: megabytes(edition, results, method) for method in (OURS, *PAPERS)}
+    text = ", ".join(f"{method} {value:.1f} MB" for method, value in sent.items())
+    return Finding(claim, "ours", text, judged(all(_less(sent[OURS], sent[method]) for method in PAPERS)))
+
+
+def _less(own: Spread, other: Spread) -> bool:
+    return own.reached and (not other.reached or own.mean < other.mean)
+
+
+def _against(edition: str, results: Results, method: str) -> Finding:
+    claim = f"everything together against {method}: final accuracy at equal time"
+    if not results.have(OURS, method):
+        return not_run(claim, "ours")
+    ours, theirs = results.final(OURS, last=3), results.final(method, last=3)
+    text = f"{ours:.1f} % against {theirs:.1f} % after {CAP_S[edition]:.0f} s or {ROUNDS} steps"
+    return Finding(claim, "ours", text, judged(ours.mean > theirs.mean - 0.3))
+
+
+# ----------------------------------------------------------------------------------- tables, pictures
+
+
+def tables(edition: str, results: Results) -> list[Table]:
+    rows = [
+        (
+            method,
+            "" if (rate := chosen(edition, method, results)) is None else f"{rate:g}",
+            f"{seconds(edition, results, method):.1f}",
+            f"{results.to_target(method, TARGET[edition], draw.steps):.0f}",
+            f"{megabytes(edition, results, method):.1f}",
+            f"{results.final(method, last=3):.1f}",
+            f"{results.spread(method, lambda outcome: outcome.mean_staleness):.2f}",
+        )
+        for method in METHODS
+    ]
+    header = ("", "server rate", "seconds to target", "steps", "MB", "final accuracy %", "mean staleness")
+    return [Table(f"To {TARGET[edition]:.0%}, and at the end", header, rows)]
+
+
+def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    shown = {m: m for m in (OURS, *PAPERS, "FedAvg")}
+    with draw.style():
+        figure, ((left, right),) = draw.sheet(2, width=5.6, height=3.8, sharey=True)
+        draw.curves(left, results, shown, draw.seconds, smooth=2)
+        draw.titled(left, "On the clock", "virtual seconds", "test accuracy, %", "lower right")
+        draw.curves(right, results, shown, draw.megabytes, smooth=2)
+        right.set_xscale("log")
+        draw.titled(right, "On the wire", "MB sent, both directions", "")
+        for axes in (left, right):
+            axes.axhline(100 * TARGET[edition], color="#999999", linestyle=":", linewidth=1)
+            axes.set_ylim(bottom=40)
+    return {"together": figure}
+
+
+def _settings(edition: str) -> tuple[Setting, ...]:
+    task = TASK[edition]
+    return (
+        Setting(
+            "data, network",
+            "differs from paper to paper",
+            f"{task.name}, {task.model}, 100 clients, {task.partition}",
+        ),
+        Setting(
+            "devices",
+            "DeFedAvg: slowdown U[1, 5], 0.044 s per model each way",
+            "the same, each byte its share of the 0.044 s",
+        ),
+        Setting("local work", "DeFedAvg: 50 steps, batch 10, rate 0.05", "the same for everybody"),
+        Setting(
+            "per server step",
+            "CA2FL: 20 at work, buffer 10",
+            "10 updates for everybody; 20 at work where the method limits it",
+        ),
+        Setting(
+            "server rate",
+            "",
+            f"best of {', '.join(f'{rate:g}' for rate in RATES)} on the first seed (times 0.03 for AMSGrad); stages "
+            f"2, 1, 1/2 of it over {ROUNDS} steps, beta = nu = {BETA}",
+        ),
+        Setting("links", "", "top-k 1/8 with error feedback up, differences to what the client holds down"),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="what-none-has",
+    title="What none of the papers has: everything together",
+    source="Ours: CA2FL's cache, FedGM's stages and two-way links under DeFedAvg's clock",
+    summary="Each paper improves one rule of the journey: who is heard (DeFedAvg, FedBuff), how updates are combined "
+    "(CA2FL), how the server steps (FedGM), what crosses the link. Here they are one algorithm, run against each.",
+    cells=cells,
+    findings=findings,
+    tables=tables,
+    pictures=pictures,
+    settings={edition: _settings(edition) for edition in TASK},
+)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+
+from fedpace.reproduce import page
+from fedpace.reproduce.experiment import Table
+from fedpace.reproduce.run import run_all
+
+
+def test_the_page_states_claim_published_ours_and_verdict(halves, kept, nobody, tmp_path) -> None:
+    known = run_all(halves, "quick", 1, kept, 1, nobody)
+    text = page.write(halves, "quick", known, tmp_path, "fedpace reproduce halves").read_text()
+    assert "| x is 1.75 \\| after 3 | 1.75 | [(1.75,)] | ✔ reproduced |" in text
+    assert "- *x is 1.75 | after 3*: exactly." in text
+    assert "fedpace reproduce halves" in text
+    assert "| rounds | 3 | 3 |" in text
+
+
+def test_editions_link_to_each_other_once_both_are_there(halves, kept, nobody, tmp_path) -> None:
+    known = run_all(halves, "quick", 1, kept, 1, nobody)
+    assert "full.md" not in page.write(halves, "quick", known, tmp_path, "").read_text()
+    assert "(README.md)" in page.write(halves, "full", known, tmp_path, "").read_text()
+    assert "(full.md)" in page.write(halves, "quick", known, tmp_path, "").read_text()
+
+
+def test_the_figures_of_every_run_lie_beside_the_page(halves, kept, nobody, tmp_path) -> None:
+    known = run_all(halves, "quick", 2, kept, 1, nobody)
+    page.write(halves, "quick", known, tmp_path, "")
+    lines = (tmp_path / "halves" / "quick.csv").read_text().splitlines()
+    assert len(lines) == 1 + 3
+    assert lines[1].startswith('"first",0,finished,3,3,')
+
+
+def test_the_index_has_a_line_per_claim_and_counts_verdicts(halves, kept, nobody, tmp_path) -> None:
+    known = run_all(halves, "quick", 1, kept, 1, nobody)
+    page.write(halves, "quick", known, tmp_path, "")
+    text = page.write_index([halves], tmp_path).read_text()
+    assert "1 claims: 1 reproduced." in text
+    assert "| [halves](halves/README.md) | quick | x is 1.75 \\| after 3 | 1.75 |" in text
+
+
+def test_verdicts_of_the_other_edition_stay(halves, kept, nobody, tmp_path) -> None:
+    known = run_all(halves, "quick", 1, kept, 1, nobody)
+    for edition in ("quick", "full"):
+        page.write(halves, edition, known, tmp_path, "")
+    assert set(json.loads((tmp_path / "halves" / page.VERDICTS).read_text())) == {"quick", "full"}
+
+
+def test_a_table_in_markdown() -> None:
+    table = Table("", ("a", "b"), [("1", "x|y")])
+    assert page.markdown(table) == "| a | b |\n| --- | :---: |\n| 1 | x\\|y |"

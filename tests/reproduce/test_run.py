@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from fedpace.reproduce.estimate import duration, estimate
+from fedpace.reproduce.run import execute, finished, pending, run_all
+
+from .conftest import cell
+
+
+def test_every_cell_is_run_once_and_later_cells_see_the_earlier_ones(halves, kept) -> None:
+    heard = []
+    run_all(
+        halves, "quick", 2, kept, 1, lambda cell, seed, outcome, left: heard.append((cell.name, seed, left))
+    )
+    assert heard == [("first", 0, 0), ("second", 0, 1), ("second", 1, 0)]
+    run_all(halves, "quick", 2, kept, 1, lambda *_: pytest.fail("nothing is left to run"))
+
+
+def test_what_is_finished_is_found_again(halves, kept, nobody) -> None:
+    run_all(halves, "quick", 1, kept, 1, nobody)
+    known = finished(halves, "quick", 1, kept)
+    assert known.of("second")[0].model == (2 - 2.0**-4,)
+
+
+def test_an_interrupted_reproduction_goes_on(halves, kept, nobody) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all(halves, "quick", 1, kept, 1, stop)
+    assert [job[0].name for job in pending(halves, "quick", 1, kept)] == ["second"]
+
+
+def test_only_cells_of_that_name(halves, kept, nobody) -> None:
+    run_all(halves, "quick", 2, kept, 1, nobody, only="first")
+    assert set(finished(halves, "quick", 2, kept).outcomes) == {"first"}
+
+
+def test_processes_change_no_result(halves, kept, nobody, tmp_path) -> None:
+    from fedpace.reproduce.kept import Kept
+
+    alone = run_all(halves, "quick", 2, kept, 1, nobody)
+    together = run_all(halves, "quick", 2, Kept(tmp_path / "other"), 2, nobody)
+    assert [run.model for run in alone.of("second")] == [run.model for run in together.of("second")]
+    assert set(alone.outcomes) == set(together.outcomes)
+
+
+def test_another_setting_is_another_run(kept) -> None:
+    execute(cell(), 0, kept)
+    assert kept.get(cell(), 0) is not None
+    assert kept.get(cell(rounds=4), 0) is None
+    assert kept.get(cell(), 1) is None
+    assert cell().key != cell(rounds=4).key
+
+
+def test_no_checkpoints_are_left_behind(kept) -> None:
+    execute(cell(), 0, kept)
+    assert not kept.unfinished(cell(), 0).exists()
+
+
+def test_the_estimate_counts_runs_and_steps_and_stops_at_the_clock() -> None:
+    cost = estimate([(cell(), 0), (cell(), 1), (cell(rounds=1_000_000, stop_s=10.0), 0)])
+    assert (cost.runs, cost.steps) == (3, 3 + 3 + 11)
+    assert cost.core_seconds >= 0
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (600, "10 min"), (12_600, "3.5 h")])
+def test_durations_read_well(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

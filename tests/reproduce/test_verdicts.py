@@ -1,0 +1,101 @@
+"""What turns figures into verdicts, on figures made up for it."""
+
+from __future__ import annotations
+
+from fedpace.reproduce import (
+    ca2fl_accuracy,
+    ca2fl_delay,
+    defedavg_speedup,
+    fedgm_large_lr,
+    objective_inconsistency,
+)
+from fedpace.reproduce.experiment import Verdict
+from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.run import execute, simulated
+
+from .conftest import outcome, results
+
+
+def verdict(findings, words: str) -> Verdict:
+    [found] = [finding for finding in findings if words in finding.claim]
+    return found.verdict
+
+
+def flat(accuracy: float) -> list[Outcome]:
+    return [outcome([accuracy] * 8)] * 3
+
+
+def test_the_gain_of_ca2fl_must_be_there_and_grow() -> None:
+    def judge(gains: dict[float, float]) -> list:
+        made = {}
+        for alpha, gain in gains.items():
+            made[f"FedBuff, alpha {alpha}"] = flat(0.5)
+            made[f"CA2FL, alpha {alpha}"] = flat(0.5 + gain)
+        return ca2fl_accuracy.findings("quick", results(made))
+
+    growing = judge({0.3: 0.01, 0.1: 0.05})
+    assert verdict(growing, "above FedBuff, Dirichlet 0.3") is Verdict.REPRODUCED
+    assert verdict(growing, "gain grows") is Verdict.REPRODUCED
+    shrinking = judge({0.3: 0.05, 0.1: -0.01})
+    assert verdict(shrinking, "above FedBuff, Dirichlet 0.1") is Verdict.NOT_REPRODUCED
+    assert verdict(shrinking, "gain grows") is Verdict.NOT_REPRODUCED
+    assert verdict(growing, "2 bits collapses, Dirichlet 0.1") is Verdict.NOT_RUN
+    assert verdict(growing, "CIFAR-100") is Verdict.NOT_TESTABLE
+
+
+def test_instability_is_measured_by_jumps() -> None:
+    def judge(second: list[float]) -> Verdict:
+        made = {f"FedAvg rate {eta}": flat(0.8) for eta in (1, 3)}
+        made |= {f"FedGM rate {eta}": flat(0.8) for eta in (1, 2, 3, 5)}
+        made["FedAvg rate 2"] = [outcome(second)] * 3
+        return verdict(fedgm_large_lr.findings("quick", results(made)), "unstable at server rate 2")
+
+    assert judge([0.5, 0.7] * 4) is Verdict.REPRODUCED
+    assert judge([0.8] * 8) is Verdict.NOT_REPRODUCED
+
+
+def test_a_loss_above_chance_is_divergence() -> None:
+    def judge(loss: float) -> Verdict:
+        made = {f"FedAvg rate {eta}": flat(0.8) for eta in (1, 2)}
+        made |= {f"FedGM rate {eta}": flat(0.8) for eta in (1, 2, 3, 5)}
+        made["FedAvg rate 3"] = [outcome([1 - loss] * 8)] * 3  # the made-up loss is 1 - accuracy
+        return verdict(fedgm_large_lr.findings("quick", results(made)), "diverges at server rate 3")
+
+    assert judge(2.5) is Verdict.REPRODUCED
+    assert judge(2.0) is Verdict.NOT_REPRODUCED
+
+
+def test_linear_speedup_has_slope_minus_one() -> None:
+    assert abs(defedavg_speedup.slope_of({5: 80.0, 10: 40.0, 20: 20.0}) + 1) < 1e-12
+    assert abs(defedavg_speedup.slope_of({5: 7.0, 10: 7.0})) < 1e-12
+
+
+def test_half_of_the_table_of_staleness_is_no_verdict(kept) -> None:
+    cells = ca2fl_delay.cells("quick", results({}))
+    made = results({cells[0].name: [simulated(cells[0], 0)]})
+    assert [finding.verdict for finding in ca2fl_delay.findings("quick", made)] == [Verdict.NOT_RUN]
+
+
+def test_measured_staleness_is_the_exact_law_up_to_the_sessions_in_flight() -> None:
+    """Σ (tau + 1) + Σ age of those in flight = Mc T, so the mean is below Mc/M - 1 by less than Mc max(tau) / (M T)."""
+    cell = next(c for c in ca2fl_delay.cells("quick", results({})) if c.name == "Mc=20 M=10 U(0,5), base 5")
+    made = simulated(cell, 0, rounds=60)
+    assert 0 <= 1.0 - made.mean_staleness <= 20 * (made.max_staleness + 1) / (10 * 60)
+
+
+def test_simulated_limits_are_the_closed_forms(kept) -> None:
+    """Lemma 1 at rate 0.1 and eq. (28): the cells of the experiment that take milliseconds."""
+    wanted = ("scalar FedAvg, rate 0.1", "scalar FedNova, rate 0.1")
+    cells = [
+        cell
+        for cell in objective_inconsistency.cells("quick", results({}))
+        if cell.name in wanted or cell.name.startswith("general")
+    ]
+    for cell in cells:
+        execute(cell, 0, kept)
+    known = kept.results(cells, 1)
+    assert (
+        abs(known.of("scalar FedAvg, rate 0.1")[0].model[0] - objective_inconsistency.SCALAR[0.1][0]) < 1e-9
+    )
+    assert verdict(objective_inconsistency.findings("quick", known), "Eq. (28)") is Verdict.REPRODUCED
+    assert verdict(objective_inconsistency.findings("quick", known), "FedNova-VR") is Verdict.REPRODUCED
