@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -102,3 +105,16 @@ def test_progress_is_shown_on_stderr_only_when_asked_for(task, capsys) -> None:
     fedpace.simulate(fedpace.algorithms.fedavg(steps=1), task, rounds=2, progress=True)
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("fedavg on quadratics, 2 clients\n  round 1/2  loss ")
+
+
+def test_a_finished_run_lets_go_of_its_task_at_once() -> None:
+    """Caches, client memories and data are freed with the run, not whenever the collector comes by."""
+    gc.disable()
+    try:
+        task = fedpace.tasks.quadratics([1.0, 2.0])
+        fedpace.simulate(fedpace.algorithms.ca2fl(buffer=1, concurrency=2), task, rounds=3)
+        gone = weakref.ref(task)
+        del task
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -58,9 +58,6 @@ class Simulation:
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
         self.solves = Solves(engine, eager)
-        self._handlers: dict[Phase, Callable[[int, Any], None]] = {
-            phase: getattr(self, f"_{phase.name.lower()}") for phase in Phase
-        }
 
     def begin(self) -> None:
         """Put the first events on the line: who comes and goes, and the server's first orders."""
@@ -75,6 +72,7 @@ class Simulation:
     def run(self, rounds: int, pause: int | None = None) -> None:
         """Until the server has taken `rounds` steps, or `pause` steps if that is sooner; then between two events."""
         line, server = self.state.line, self.server.state
+        handlers = {phase: getattr(self, f"_{phase.name.lower()}") for phase in Phase}
         until = rounds if pause is None else min(rounds, pause)
         while server.version < until:
             if not line.heap:
@@ -83,7 +81,7 @@ class Simulation:
                     f"seconds: no client is at work and none will come back"
                 )
             _, phase, client, _, what = line.pop()
-            self._handlers[phase](client, what)
+            handlers[phase](client, what)
 
     def restore(self, state: SimState, clients: Mapping[int, ClientState]) -> None:
         """Go on from here instead of beginning; sessions under way are solved, or announced, again."""

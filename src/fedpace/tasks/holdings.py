@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import torch
 
@@ -23,10 +21,17 @@ class Holdings:
         self.sizes = tuple(len(part) for part in parts)
         per_sample = 4 * int(np.prod(data.x_train.shape[1:]))
         per_client = per_sample * max(1, sum(self.sizes) // len(parts))
-        self._kept = lru_cache(maxsize=max(2, MEMORY_BYTES // per_client))(self._made)
+        self._room = max(2, MEMORY_BYTES // per_client)
+        self._kept: dict[int, Tensors] = {}  # last used last; a cache of the method would keep itself alive
 
     def __call__(self, client: int) -> Tensors:
-        return self._kept(client)
+        kept = self._kept.pop(client, None)
+        if kept is None:
+            kept = self._made(client)
+            if len(self._kept) >= self._room:
+                del self._kept[next(iter(self._kept))]
+        self._kept[client] = kept
+        return kept
 
     def _made(self, client: int) -> Tensors:
         part = self.parts[client]
