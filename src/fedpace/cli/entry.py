@@ -20,6 +20,7 @@ VERBS = {
     "runs": "List, show, delete and export the runs that are kept.",
     "compare": "Run several algorithms on the same task and devices, side by side.",
     "sweep": "Try every combination of settings and show the best.",
+    "report": "Make one web page about runs that are kept.",
     "reproduce": "Run the papers' tables and figures, with the published numbers beside ours.",
     "list": "Show the algorithms, tasks, models, partitions and populations there are.",
     "timeline": "Draw who did what when.",

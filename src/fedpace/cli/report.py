@@ -1,0 +1,57 @@
+"""fedpace report RUN ... -o report.html"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from fedpace.cli.runs import state
+
+if TYPE_CHECKING:
+    from fedpace.record.page import Kept
+    from fedpace.record.store import Entry, Store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="names from `fedpace runs list`")
+    parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="default: %(default)s")
+    parser.add_argument("--title", default="", metavar="TEXT", help="heading of the page")
+
+
+def command(args: argparse.Namespace) -> int:
+    """Make one web page about runs that are kept.
+
+    Results, curves, who did what when, staleness, participation, traffic, configuration, and whom to cite; one
+    file that loads nothing from anywhere.
+    """
+    from fedpace.record import files
+    from fedpace.record.page import page
+    from fedpace.record.store import Store
+
+    output = files.require_writable(args.output, "--output")
+    store = Store()
+    kept = [_kept(store, store[name]) for name in args.runs]
+    files.write(output, page(kept, args.title).encode())
+    print(output)
+    return 0
+
+
+def _kept(store: Store, entry: Entry) -> Kept:
+    from fedpace.citations import PAPERS
+    from fedpace.record import artifacts
+    from fedpace.record.page import Kept
+
+    facts = {
+        **entry.experiment,
+        "command": " ".join(["fedpace run", *entry.arguments]) if entry.arguments else "",
+    }
+    for group in ("versions", "machine"):
+        facts[group] = ", ".join(f"{name} {value}" for name, value in entry.about.get(group, {}).items())
+    return Kept(
+        label=entry.name,
+        run=artifacts.load(store, entry),
+        clients=int(entry.experiment["clients"]),
+        state=state(store, entry),
+        facts=facts | {"note": entry.note},
+        papers=[PAPERS[key] for key in entry.about.get("papers", ()) if key in PAPERS],
+    )
