@@ -64,7 +64,7 @@ class Named:
         return _loaded(self, seed)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def _loaded(what: Named, seed: int) -> Task:
     from fedpace import tasks
 

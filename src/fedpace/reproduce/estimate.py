@@ -60,10 +60,9 @@ def _steps(cell: Cell, pace: Pace) -> int:
 def _pace(cell: Cell, seed: int) -> Pace:
     """By the difference of two short runs: what is done once, such as loading data, does not count."""
     short, long = (simulated(cell, seed, rounds=rounds) for rounds in (SHORT, 3 * SHORT))
-    return Pace(
-        max(long.real_seconds - short.real_seconds, 0.0) / (2 * SHORT),
-        (long.seconds - short.seconds) / (2 * SHORT),
-    )
+    more = long.real_seconds - short.real_seconds
+    real_s = more / (2 * SHORT) if more > 0 else long.real_seconds / (3 * SHORT)
+    return Pace(real_s, (long.seconds - short.seconds) / (2 * SHORT))
 
 
 def duration(seconds: float) -> str:

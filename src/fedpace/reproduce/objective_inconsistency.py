@@ -228,74 +228,44 @@ def _distance(results: Results, spread: int, name: str) -> float:
 
 
 def tables(edition: str, results: Results) -> list[Table]:
-    rows = [
-        (
-            f"{rate}",
-            name,
-            f"{SCALAR[rate][at]:.12f}",
-            f"{_end(results, f'scalar {name}, rate {rate}')[0]:.12f}",
-        )
+    scalar = [
+        (f"{rate}", name, f"{SCALAR[rate][at]:.12f}", _shown(_end(results, cell)))
         for rate in RATES
         for at, name in enumerate(("FedAvg", "FedNova"))
-        if results.have(f"scalar {name}, rate {rate}")
+        if results.have(cell := f"scalar {name}, rate {rate}")
     ]
     general = [
-        (
-            name,
-            "({:.12f}, {:.12f})".format(*GENERAL[name]),
-            "({:.12f}, {:.12f})".format(*_end(results, f"general {name}")),
-        )
-        for name in GENERAL
+        (name, _shown(np.array(limit)), _shown(_end(results, f"general {name}")))
+        for name, limit in GENERAL.items()
         if results.have(f"general {name}")
     ]
+    titles = (
+        "Scalar quadratics: K = (1, 2, 5), minima 1, 2, 6, optimum 3",
+        "General quadratics: K = (2, 5, 9), shares .5, .3, .2, rate 0.1",
+    )
     return [
-        Table(
-            "Scalar quadratics: K = (1, 2, 5), minima 1, 2, 6, optimum 3",
-            ("rate", "", "formula", "simulated"),
-            rows,
-        ),
-        Table(
-            "General quadratics: K = (2, 5, 9), shares .5, .3, .2, rate 0.1",
-            ("", "formula", "simulated"),
-            general,
-        ),
+        Table(titles[0], ("rate", "", "formula", "simulated"), scalar),
+        Table(titles[1], ("", "formula", "simulated"), general),
     ]
+
+
+def _shown(x: Vector) -> str:
+    return ", ".join(f"{value:.12f}" for value in x)
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     with draw.style():
         figure, ((left, right),) = draw.sheet(2)
+        chi2 = [Work.of(SGD(SPREAD_RATE, steps=1), _unequal(spread)).chi2 for spread in SPREADS]
         for at, name in enumerate(METHODS):
             found = [results.final(f"spread {spread} {name}", "distance") for spread in SPREADS]
-            left.errorbar(
-                SPREADS, [f.mean for f in found], [f.deviation for f in found],
-                color=draw.colour(at), marker="o", capsize=3, label=name,
-            )  # fmt: skip
-        draw.titled(
-            left,
-            "Where training ends",
-            "half of the clients do 5+s steps, half 5-s:  s",
-            "distance from the optimum",
-            "upper left",
-        )
-        bias = [Work.of(SGD(SPREAD_RATE, steps=1), _unequal(spread)).chi2 for spread in SPREADS]
-        right.plot(
-            bias,
-            [_distance(results, s, "FedAvg") ** 2 for s in SPREADS],
-            color=draw.colour(0),
-            marker="o",
-            label="FedAvg",
-        )
-        right.plot(
-            bias,
-            [_distance(results, s, "FedNova") ** 2 for s in SPREADS],
-            color=draw.colour(2),
-            marker="o",
-            label="FedNova",
-        )
-        draw.titled(
-            right, "… is predicted by χ²", "χ²(p, w) of plain averaging", "squared distance", "upper left"
-        )
+            look: dict[str, Any] = {"color": draw.colour(at), "marker": "o", "label": name}
+            left.errorbar(SPREADS, [f.mean for f in found], [f.deviation for f in found], capsize=3, **look)
+            right.plot(chi2, [f.mean**2 for f in found], **look)
+        work = "half of the clients do 5+s steps, half 5-s:  s"
+        draw.titled(left, "Where training ends", work, "distance from the optimum", "upper left")
+        bias = "χ²(p, w) of plain averaging"
+        draw.titled(right, "… is predicted by χ²", bias, "squared distance", "upper left")
     return {"bias": figure}
 
 

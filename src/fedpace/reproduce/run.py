@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import shutil
@@ -30,8 +31,10 @@ def pending(
     """What is still to be run, as far as is known by now; with `only`, of the cells that are called so."""
     known = finished(experiment, edition, seeds, kept)
     cells = [cell for cell in experiment.cells(edition, known) if only is None or only in cell.name]
-    jobs = [(cell, seed) for cell in cells for seed in range(_seeds(cell, seeds))]
-    return [(cell, seed) for cell, seed in jobs if kept.get(cell, seed) is None]
+    jobs = [
+        (cell, seed) for cell in cells for seed in range(_seeds(cell, seeds)) if kept.get(cell, seed) is None
+    ]
+    return sorted(jobs, key=lambda job: (job[1], repr(job[0].task)))  # neighbours share their data
 
 
 def finished(experiment: Experiment, edition: str, seeds: int, kept: Kept) -> Results:
@@ -94,6 +97,7 @@ def execute(cell: Cell, seed: int, kept: Kept) -> Outcome:
     outcome = simulated(cell, seed, folder)
     kept.put(cell, seed, outcome)
     shutil.rmtree(folder, ignore_errors=True)
+    gc.collect()  # a run that ended early is a cycle of frames around its data
     return outcome
 
 
