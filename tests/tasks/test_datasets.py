@@ -18,7 +18,7 @@ import pytest
 
 import fedpace
 from fedpace.errors import ConfigError
-from fedpace.tasks.datasets import catalogue, fetch, find, store
+from fedpace.tasks.datasets import catalogue, fetch, find, idx, shakespeare, store
 from fedpace.tasks.datasets.archive import decompressed
 from fedpace.tasks.datasets.cifar import SUPERCLASS
 from fedpace.tasks.datasets.data import Data
@@ -432,3 +432,95 @@ def test_unusable_data_is_refused_in_one_line(changes, line):
     with pytest.raises(ConfigError) as error:
         Data("mnist", classes=10, **{**MNIST, **changes})
     assert str(error.value) == line
+
+
+# -------------------------------------------------------------- shakespeare
+
+TEXT = "\n\n".join(
+    [
+        "ROMEO:\n" + "But soft, what light through yonder window breaks?\n" * 12,
+        "\nJULIET:\n" + "O Romeo, Romeo! wherefore art thou Romeo?\n" * 5,
+        "NURSE:\nMadam!",
+        "ROMEO:\n" + "He jests at scars that never felt a wound.\n" * 3,
+        "Not a speech, for no name heads it.",
+    ]
+)
+
+
+def test_speeches_are_gathered_by_role():
+    said = shakespeare.speeches(TEXT)
+    assert list(said) == ["ROMEO", "JULIET", "NURSE"]
+    assert said["NURSE"] == "Madam!"
+    assert said["ROMEO"].count("soft") == 12 and said["ROMEO"].count("scars") == 3
+
+
+def test_roles_are_cut_into_pieces_and_tested_on_the_last_fifth():
+    """ROMEO has 737 characters, 9 pieces of 81: 8 to train on; JULIET 2 pieces, one each; NURSE none."""
+    arrays = shakespeare.samples(TEXT)
+    pieces = [len(shakespeare.windows(speech)) for speech in shakespeare.speeches(TEXT).values()]
+    assert pieces == [9, 2, 0]
+    assert arrays["groups_train"].tolist() == [0] * 8 + [1]
+    assert arrays["groups_test"].tolist() == [0, 1]
+    whole = np.concatenate([arrays["x_train"][:8], arrays["y_train"][:8, -1:]], axis=1)
+    read = "".join(shakespeare.ALPHABET[code] for code in whole.ravel())
+    assert shakespeare.speeches(TEXT)["ROMEO"].startswith(read)
+
+
+def test_another_text_is_not_shakespeare(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text(TEXT)
+    assert f"{path}: shakespeare input.txt must have sha256 86c4e6aa" in complaint("shakespeare", path)
+    assert "must hold shakespeare" in complaint("shakespeare", tmp_path)
+
+
+# ---------------------------------------------------------- malformed content
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"", "it must be an idx file of bytes; it starts with ''"),
+        (b"\x00\x00\x0d\x01", "it must be an idx file of bytes; it starts with '00000d01'"),
+        (b"\x00\x00\x08\x01\x00\x00\x00\x05abc", "it must hold 5 values; got 3"),
+    ],
+)
+def test_malformed_idx(content, line):
+    with pytest.raises(ConfigError) as error:
+        idx.from_idx(content, "it")
+    assert str(error.value) == line
+
+
+@pytest.mark.parametrize(
+    ("batch", "line"),
+    [
+        ([1, 2], "data_batch_1 must be a pickled dict; got list"),
+        ({b"data": b"x", b"labels": [1]}, "data_batch_1 must have data: bytes of shape (N, 3072); got None"),
+        (
+            {b"data": np.zeros((2, 5), np.uint8)},
+            "data_batch_1 must have data: bytes of shape (N, 3072); got (2, 5)",
+        ),
+        (
+            {b"data": np.zeros((2, 3072), np.uint8), b"labels": [1]},
+            "data_batch_1 must have labels, one per image",
+        ),
+    ],
+)
+def test_malformed_batches(tmp_path, batch, line):
+    batches = {**forms.python_batches(CIFAR10, 10), "data_batch_1": pickle.dumps(batch, protocol=2)}
+    folder = forms.write_files(tmp_path / "py", batches)
+    assert complaint("cifar10", folder) == f"{folder}: {line}"
+
+
+def test_malformed_npz(tmp_path):
+    path = forms.as_npz(tmp_path / "in", "cifar10", {**CIFAR10, "x_train": CIFAR10["x_train"][..., 0]})
+    assert "x_train must be of shape (N, 32, 32, 3); got (200, 32, 32)" in complaint("cifar10", path)
+    path = forms.as_npz(tmp_path / "in", "mnist", {**MNIST, "x_train": MNIST["x_train"] / 255})
+    assert "mnist.npz x_train must be whole numbers in 0..255; got float64 (40, 28, 28)" in complaint(
+        "mnist", path
+    )
+
+
+def test_a_cache_without_readable_manifest(cached):
+    (cached / "manifest.json").write_text("{")
+    with pytest.raises(ConfigError, match="manifest.json is unreadable"):
+        find.find("mnist")

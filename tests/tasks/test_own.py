@@ -203,6 +203,21 @@ def test_samples_may_have_several_inputs_and_several_losses():
     np.testing.assert_allclose(ask(task, steps=1), -0.1 * np.array([(1 + 6) + 1.5, 3 + 0.5]), rtol=1e-6)
 
 
+def test_a_module_may_take_a_dict_whole():
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.reader = Reader()
+
+        def forward(self, batch):
+            return self.reader(batch["input_ids"], batch["mask"])
+
+    task = from_torch(Whole(), F.cross_entropy, [Words(0)], Words(1))
+    assert set(task.evaluate(task.initial(0))) == {"loss", "accuracy"}
+    assert repr(task) == repr(from_torch(task.network, F.cross_entropy, [Words(0)], Words(1)))
+    assert repr(task) != repr(from_torch(task.network, F.cross_entropy, [Words(2)], Words(1)))
+
+
 def test_own_metrics_replace_accuracy():
     task = from_torch(
         nn.Linear(6, CLASSES),
@@ -259,6 +274,14 @@ class Endless(IterableDataset):
         return iter(())
 
 
+class Bare(Dataset):
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, k):
+        return torch.zeros(6)
+
+
 class Unlabelled(Dataset):
     def __len__(self):
         return 3
@@ -294,6 +317,7 @@ def labelled(*labels):
             "got Endless",
         ),
         (good(clients=[Unlabelled()]), "a sample must have one of labels, label, targets, target, y; got x"),
+        (good(clients=[Bare()]), "a sample must be (input, target) or a dict; got Tensor"),
         (good(clients=[labelled(0, 1, 2), labelled(0, 3)]), "client 1 labels must be in 0..2; got 3"),
         (good(test=labelled(0, -1)), "test data labels must be in 0..2; got -1"),
         (
@@ -322,6 +346,14 @@ def labelled(*labels):
         (
             good(model=nn.Linear(6, CLASSES).half()),
             "model does not take its input float32 (2, 6): ",
+        ),
+        (
+            good(model=nn.Linear(6, CLASSES).half(), clients=[(x.half(), y) for x, y in parts()]),
+            "trainable parameters must be all float32 or all float64, on the CPU; got torch.float16 on cpu",
+        ),
+        (
+            good(model=nn.Linear(6, CLASSES).requires_grad_(False)),
+            "the module must be one with trainable parameters; got 'Linear'",
         ),
     ],
 )

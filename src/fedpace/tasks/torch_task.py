@@ -107,7 +107,10 @@ class TorchTask:
         assert self._lanes is not None
         self._flat.reset(self._given)
         plans = [planned(request, self.sizes[request.client]) for request in requests]
-        samples = [self._taken(request, order) for request, (order, _) in zip(requests, plans, strict=True)]
+        samples = [
+            self._taken(request, order[: ends[-1]])
+            for request, (order, ends) in zip(requests, plans, strict=True)
+        ]
         return self._lanes.solve(requests, samples, [ends for _, ends in plans])
 
     def _taken(self, request: Request, order: Positions) -> Batch:
