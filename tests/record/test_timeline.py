@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.colors import to_hex
 
 from fedpace.errors import ConfigError
 from fedpace.record import Run, timeline
-from fedpace.record.gantt import gantt
+from fedpace.record.gantt import LINKS, PENDING, TRAIN, WASTED, gantt
 from fedpace.record.timeline import Stretch
+from fedpace.record.usage import ages_of_all
 
 
 def test_gaps_are_waiting_before_an_upload_and_idling_otherwise(run: Run) -> None:
     assert run.timeline() == [
-        Stretch(0, 0.0, 3.0, "train", 0, 1),
+        Stretch(-1, 1.5, 1.5, "step", 1),
+        Stretch(-1, 3.0, 3.0, "step", 2),
+        Stretch(-1, 4.5, 4.5, "step", 3),
+        Stretch(0, 0.0, 3.0, "train", 0, 1, "pending"),
         Stretch(0, 3.0, 4.5, "idle"),
         Stretch(1, 0.0, 0.5, "idle"),
         Stretch(1, 0.5, 1.0, "train", 0, 1, "overwritten"),
@@ -47,11 +52,27 @@ def test_a_missing_file_is_named(tmp_path) -> None:
         timeline.read(tmp_path / "missing.csv")
 
 
-def test_gantt_draws_training_that_nobody_used_in_another_colour(run: Run) -> None:
+def test_gantt_has_a_colour_for_what_became_of_the_work_and_a_line_for_every_step(run: Run) -> None:
     [axes] = gantt(run.timeline()).axes
-    colours = {collection.get_facecolor()[0][:3].tobytes() for collection in axes.collections}
-    assert len(colours) == 4  # train, wasted train, wait, upload; idling is left blank
-    assert axes.get_xlim() == (0, 4.5)
+    colours = {to_hex(collection.get_facecolor()[0]).upper() for collection in axes.collections}
+    assert colours == {TRAIN, WASTED, PENDING, LINKS["wait"], LINKS["upload"]}  # idling is left blank
+    assert [line.get_xdata()[0] for line in axes.lines] == [1.5, 3.0, 4.5]
+    assert [text.get_text() for text in axes.texts] == ["0", "0", "1"]  # the model of each training
+
+
+def test_gantt_of_many_steps_has_no_lines() -> None:
+    steps = [Stretch(-1, float(t), float(t), "step", t) for t in range(1, 500)]
+    [axes] = gantt([*steps, Stretch(0, 0.0, 499.0, "train", 0, 1, "pending")]).axes
+    assert not axes.lines
+
+
+def test_usage_adds_up(run: Run) -> None:
+    first, second = run.clients()
+    assert (first.busy, first.used, first.wasted, first.pending) == (3.0 / 4.5, 0, 0, 1)
+    assert (second.busy, second.sending, second.used, second.wasted) == (1.5 / 4.5, 1.0 / 4.5, 1, 1)
+    assert (second.ages, second.mean_age, second.max_age) == ({1: 1}, 1.0, 1)  # model 1, used by step 3
+    assert (first.mean_age, first.max_age) == (0.0, 0)
+    assert ages_of_all(run.clients()) == {1: 1}
 
 
 def test_gantt_of_nothing_is_refused() -> None:

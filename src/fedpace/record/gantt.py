@@ -1,22 +1,32 @@
-"""A timeline as a picture: one row per client, time to the right."""
+"""A timeline as a picture: one row per client, time to the right, a line at every server step."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fedpace.errors import ConfigError
 from fedpace.record.plot import STYLE
-from fedpace.record.timeline import Stretch
+from fedpace.record.timeline import SERVER, UNUSED, Stretch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {"download": "#56B4E9", "train": "#0072B2", "wait": "#E69F00", "upload": "#009E73"}
-WASTED = "#C8C8C8"  # training whose result nobody used
+TRAIN, WASTED, PENDING = "#0072B2", "#C8C8C8", "#9FCBE8"
+LINKS = {"download": "#56B4E9", "wait": "#E69F00", "upload": "#009E73"}
+LEGEND = {
+    "train": TRAIN,
+    "train, never used": WASTED,
+    "train, not used yet": PENDING,
+    "download": LINKS["download"],
+    "finished, not asked for yet": LINKS["wait"],
+    "upload": LINKS["upload"],
+}
 MOST_CLIENTS = 40
+MOST_STEPS = 150  # more lines than this would hide what they divide
+MOST_NUMBERS = 200  # bars with the version written on them
 
 
 def gantt(rows: Sequence[Stretch], title: str = "", most_clients: int = MOST_CLIENTS) -> Figure:
@@ -25,32 +35,61 @@ def gantt(rows: Sequence[Stretch], title: str = "", most_clients: int = MOST_CLI
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    if not rows:
+    clients = sorted({row.client for row in rows} - {SERVER})[:most_clients]
+    if not clients:
         raise ConfigError("a timeline to draw must have at least one activity; got none")
-    clients = sorted({row.client for row in rows})[:most_clients]
     with rc_context({**STYLE, "axes.grid": False}):
-        figure = Figure(figsize=(11, 1.6 + 0.22 * len(clients)), layout="constrained")
+        figure = Figure(figsize=(11, 1.7 + 0.26 * len(clients)), layout="constrained")
         axes = figure.subplots()
-        _draw(axes, rows, {client: at for at, client in enumerate(clients)})
+        place = {client: at for at, client in enumerate(clients)}
+        drawn = _draw(axes, [row for row in rows if row.client in place], place)
+        _mark_steps(axes, [row for row in rows if row.kind == "step"])
         axes.set_yticks(range(len(clients)), [str(client) for client in clients], fontsize=8)
         axes.set(xlabel="virtual seconds", ylabel="client", ylim=(len(clients) - 0.4, -0.6))
-        axes.set_xlim(0, max(row.end for row in rows))
-        legend = [Patch(color=colour, label=kind) for kind, colour in COLOURS.items()]
-        legend.append(Patch(color=WASTED, label="train, never used"))
-        figure.legend(handles=legend, loc="outside upper right", ncols=len(legend), fontsize=9)
+        axes.set_xlim(0, 1.003 * max(row.end for row in rows))
+        handles = [Patch(color=colour, label=what) for what, colour in LEGEND.items() if colour in drawn]
+        figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), fontsize=9)
         figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
     return figure
 
 
-def _draw(axes: Axes, rows: Iterable[Stretch], place: dict[int, int]) -> None:
+def _draw(axes: Axes, rows: Sequence[Stretch], place: dict[int, int]) -> set[str]:
+    """Training as broad bars with the number of its model, traffic and waiting as narrow ones; the colours used."""
     bars: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
-        if row.client in place and row.kind in COLOURS:
-            bars[place[row.client], _colour(row)].append((row.start, row.end - row.start))
+        colour = _colour(row)
+        if colour:
+            bars[place[row.client], colour].append((row.start, row.end - row.start))
     for (at, colour), spans in bars.items():
-        axes.broken_barh(spans, (at - 0.38, 0.76), facecolors=colour, edgecolor="white", linewidth=0.3)
+        broad = colour in (TRAIN, WASTED, PENDING)
+        low, height = (at - 0.38, 0.6) if broad else (at + 0.24, 0.14)
+        edge = "white" if broad else colour
+        axes.broken_barh(spans, (low, height), facecolors=colour, edgecolor=edge, linewidth=0.3)
+    _write_versions(axes, [row for row in rows if row.kind == "train"], place)
+    return {colour for _, colour in bars}
 
 
-def _colour(row: Stretch) -> str:
-    unused = row.kind == "train" and row.fate not in ("consumed", "")
-    return WASTED if unused else COLOURS[row.kind]
+def _write_versions(axes: Axes, trained: Sequence[Stretch], place: dict[int, int]) -> None:
+    end = max((row.end for row in trained), default=0.0)
+    if len(trained) > MOST_NUMBERS:
+        return
+    for row in trained:
+        number = "" if row.version is None or row.version < 0 else str(row.version)
+        if row.end - row.start > 0.012 * len(number) * end:
+            middle, dark = (row.start + row.end) / 2, row.fate == "consumed"
+            colour = "white" if dark else "#555555"
+            axes.text(
+                middle, place[row.client] - 0.08, number, color=colour, size=7, ha="center", va="center"
+            )
+
+
+def _mark_steps(axes: Axes, steps: Sequence[Stretch]) -> None:
+    if len(steps) <= MOST_STEPS:
+        for step in steps:
+            axes.axvline(step.start, color="#333333", linewidth=0.6, alpha=0.6, zorder=0)
+
+
+def _colour(row: Stretch) -> str | None:
+    if row.kind != "train":
+        return LINKS.get(row.kind)
+    return WASTED if row.fate in UNUSED else PENDING if row.fate == "pending" else TRAIN

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedpace.record import files, timeline
+from fedpace.record import files, timeline, usage
 from fedpace.record.units import format_bytes, format_seconds
 from fedpace.sim.recorder import Activity, Fate, StepRecord
 from fedpace.vector import Layout, Vector
@@ -133,4 +133,8 @@ class Run:
 
     def timeline(self) -> list[timeline.Stretch]:
         """Who did what when, gaps filled in: ready for `pandas.DataFrame(run.timeline())`."""
-        return timeline.stretches(self.activities, self.fates, self.virtual_seconds)
+        return timeline.stretches(self.activities, self.fates, self.history)
+
+    def clients(self) -> list[usage.Usage]:
+        """What each client did with its time: busy share, updates used and wasted, staleness."""
+        return usage.usage(self.timeline())

@@ -1,4 +1,4 @@
-"""Who did what when: every client's time as stretches of work, traffic, waiting and rest."""
+"""Who did what when: every client's time as stretches of work, traffic, waiting and rest; the server's steps."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from typing import Any
 
 from fedpace.errors import ConfigError
 from fedpace.record import files
-from fedpace.sim.recorder import Activity, Fate
+from fedpace.sim.recorder import Activity, Fate, StepRecord
 
-KINDS = ("download", "train", "wait", "upload", "idle")
+KINDS = ("download", "train", "wait", "upload", "idle", "step")
+UNUSED = ("overwritten", "dropped", "refused")  # fates of work that was for nothing
+SERVER = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """One client, one kind of activity, from `start` to `end` in virtual seconds.
 
-    `wait`: an update is finished and nobody has asked for it yet. `idle`: nothing to do.
+    `wait`: an update is finished and nobody has asked for it yet. `idle`: nothing to do. `step`: the server
+    (client -1) made `version` at this instant.
     """
 
     client: int
@@ -31,19 +34,26 @@ class Stretch:
     kind: str
     version: int | None = None  # the model it works on
     session: int | None = None
-    fate: str = ""  # what became of the session: consumed | overwritten | dropped | refused
+    fate: str = ""  # what became of the session: consumed | overwritten | dropped | refused | pending
     step: int | None = None  # the server step that consumed it
 
+    @property
+    def staleness(self) -> int | None:
+        """How many steps old the model was when the update was used."""
+        return None if self.step is None or self.version is None else max(0, self.step - 1 - self.version)
 
-def stretches(activities: Iterable[Activity], fates: Iterable[Fate], end: float) -> list[Stretch]:
-    """The activities in order of client and time, with the gaps between them filled, up to `end`."""
+
+def stretches(
+    activities: Iterable[Activity], fates: Iterable[Fate], steps: Sequence[StepRecord]
+) -> list[Stretch]:
+    """The server's steps; then the activities by client and time, gaps filled until the last step."""
     outcome = {(fate.client, fate.session): fate for fate in fates}
     ordered = sorted(activities, key=lambda a: (a.client, a.start, a.end, KINDS.index(a.kind)))
-    return [
-        stretch
-        for client, own in groupby(ordered, key=lambda activity: activity.client)
-        for stretch in _of_one_client(client, list(own), outcome, end)
-    ]
+    end = steps[-1].virtual_seconds if steps else 0.0
+    rows = [Stretch(SERVER, s.virtual_seconds, s.virtual_seconds, "step", s.version) for s in steps]
+    for client, own in groupby(ordered, key=lambda activity: activity.client):
+        rows += _of_one_client(client, list(own), outcome, end)
+    return rows
 
 
 def write(rows: Sequence[Stretch], path: str | Path) -> None:
@@ -84,7 +94,7 @@ def _of_one_client(
             activity.kind,
             activity.version,
             activity.session,
-            fate.fate if fate else "",
+            fate.fate if fate else "pending",
             fate.version if fate else None,
         )
         now = max(now, activity.end)
