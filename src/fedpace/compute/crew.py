@@ -50,10 +50,10 @@ class Crew:
     A worker has at most `depth` orders: one it works at, and what it goes on with while this process is busy.
     """
 
-    def __init__(self, task: Task, workers: int) -> None:
-        self.task, self.busy, self.parent = task, False, os.getpid()
+    def __init__(self, task: Task, workers: int, together: bool) -> None:
+        self.task, self.together, self.busy, self.parent = task, together, False, os.getpid()
         size_bytes = task.layout.size * 8
-        self.depth = 8 if size_bytes <= SMALL_BYTES else 2
+        self.depth = 32 if together else 8 if size_bytes <= SMALL_BYTES else 2
         under_way = workers * self.depth
         self.models = Library(Arena(2 * under_way + 1, size_bytes))  # a start and a correction each
         self.results = Arena(min(MOST_AHEAD, max(2 * under_way, AHEAD_BYTES // size_bytes)), size_bytes)
@@ -104,7 +104,7 @@ class Crew:
             mine.close()
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            work(self.task, self.models.arena, self.results, theirs)
+            work(self.task, self.models.arena, self.results, theirs, self.together)
             status = 0
         finally:
             os._exit(status)  # no exit handlers: those are the parent's
@@ -138,18 +138,22 @@ def _gone(process: int) -> bool:
 _kept: list[Crew] = []
 
 
-def hire(task: Task, workers: int) -> Crew:
-    """A crew of this size for this task: the one of the last run if it fits, else a new one in its place."""
+def hire(task: Task, workers: int, together: bool = False) -> Crew:
+    """A crew of this size for this task: the one of the last run if it fits, else a new one in its place.
+
+    `together`: workers solve what lies before them in groups, as far as the task can.
+    """
     if not hasattr(os, "fork"):
         raise ConfigError(
             "compute 'pool' must run where processes can be forked; use 'inline' on this system"
         )
     for crew in _kept:
-        if crew.usable and crew.task is task and len(crew.workers) == workers:
+        wanted = (workers, together)
+        if crew.usable and crew.task is task and (len(crew.workers), crew.together) == wanted:
             return crew
     dismiss()
     prepare(task)
-    crew = Crew(task, workers)
+    crew = Crew(task, workers, together)
     _kept.append(crew)
     return crew
 

@@ -73,10 +73,10 @@ class Waiting:
 class Pool:
     """`workers` processes, one thread each; they stay for the next run of the same task."""
 
-    def __init__(self, task: Task, workers: int) -> None:
+    def __init__(self, task: Task, workers: int, *, together: bool = False) -> None:
         self.task = task
-        self.name = f"pool of {workers} worker" + "s" * (workers > 1)
-        self._crew = hire(task, workers)
+        self.name = f"pool of {workers} worker{'s' * (workers > 1)}" + ", vectorised" * together
+        self._crew = hire(task, workers, together)
         self._crew.busy = True
         self._jobs: dict[tuple[int, int], Job] = {}
         self._sent: dict[int, Job] = {}
@@ -94,7 +94,7 @@ class Pool:
         if not request.steps:
             return np.zeros_like(request.start)
         job = self._jobs.get(request.key)
-        if job is not None and not _same(job.request, request):
+        if job is not None and not request.same_as(job.request):
             self.forget(job.request)
             job = None
         with self._whole():
@@ -216,16 +216,20 @@ class Pool:
     def _mourn(self, dead: Worker) -> None:
         """A worker is gone: another takes its place, and what it had to do is done again."""
         self._crew.replace(dead)
+        at_work = next(iter(dead.unanswered), None)
         for number, order in dead.unanswered.items():
             self._return_models(order)
             self._crew.results.give_back(order.result)
             job = self._sent.pop(number, None)
             if job is not None and job.wanted:
-                job.order = None
-                job.deaths += 1
-                if job.deaths >= DEATHS:
-                    raise FedpaceError(f"{describe([job.request])}: {DEATHS} workers died over it")
-                self._waiting.add(job, float("-inf"))
+                self._do_again(job, to_blame=number == at_work)
+
+    def _do_again(self, job: Job, to_blame: bool) -> None:
+        job.order = None
+        job.deaths += to_blame
+        if job.deaths >= DEATHS:
+            raise FedpaceError(f"{describe([job.request])}: {DEATHS} workers died over it")
+        self._waiting.add(job, float("-inf"))
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -236,7 +240,3 @@ class Pool:
             if not isinstance(error, Exception) or isinstance(error, FedpaceError):
                 self._crew.stop()
             raise
-
-
-def _same(a: Request, b: Request) -> bool:
-    return a.start is b.start and a.steps == b.steps and a.correction is b.correction

@@ -27,6 +27,10 @@ class Request:
     def key(self) -> tuple[int, int]:
         return self.client, self.session
 
+    def same_as(self, other: Request) -> bool:
+        """Whether two requests of one key are for the same solve: a session may be cut short in between."""
+        return self.steps == other.steps and self.start is other.start and self.correction is other.correction
+
 
 class Task(Protocol):
     """Data of all clients and a model: everything an experiment trains."""

@@ -13,6 +13,7 @@ from typing import Any
 from fedpace.compute.arena import Arena
 from fedpace.compute.inline import solve
 from fedpace.compute.protocol import Request, Task
+from fedpace.compute.together import fitting, solve_together
 from fedpace.local import SGD
 
 
@@ -42,31 +43,42 @@ class Reply:
     failure: Exception | None = None
 
 
-def work(task: Task, models: Arena, results: Arena, orders: Connection) -> None:
-    """Until the other end hangs up."""
+def work(task: Task, models: Arena, results: Arena, orders: Connection, together: bool) -> None:
+    """Until the other end hangs up. `together`: what lies here is solved in groups, as far as the task can."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then hangs up
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # collecting would touch, and so copy, the pages shared with the parent
     torch: Any = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
+    here: dict[int, tuple[Order, Request]] = {}
     while True:
         try:
-            order: Order = orders.recv()
+            while not here or (together and orders.poll()):
+                order: Order = orders.recv()
+                here[order.number] = order, _request(models, order, task.layout.size)
         except (EOFError, OSError):
             return
-        _send(orders, _done(task, models, results, order))
+        for reply in _done(task, results, here, together):
+            _send(orders, reply)
 
 
-def _done(task: Task, models: Arena, results: Arena, order: Order) -> Reply:
+def _done(task: Task, results: Arena, here: dict[int, tuple[Order, Request]], together: bool) -> list[Reply]:
+    """Solve the first order and those that fit with it; they leave `here`."""
+    requests = {id(request): order for order, request in here.values()}
+    first, *others = (request for _, request in here.values())
+    group = fitting(task, first, others) if together else [first]
+    chosen = [requests[id(request)] for request in group]
+    for order in chosen:
+        del here[order.number]
     try:
-        size = task.layout.size
-        delta = solve(task, _request(models, order, size))
-        results.view(order.result, size, delta.dtype)[:] = delta
-        return Reply(order.number, delta.dtype.str)
+        deltas = solve_together(task, group) if together else [solve(task, first)]
+        for order, delta in zip(chosen, deltas, strict=True):
+            results.view(order.result, delta.size, delta.dtype)[:] = delta
+        return [Reply(order.number, delta.dtype.str) for order, delta in zip(chosen, deltas, strict=True)]
     except Exception as failure:
         failure.add_note("in a worker process:\n" + traceback.format_exc())
-        return Reply(order.number, failure=failure)
+        return [Reply(order.number, failure=failure) for order in chosen]
 
 
 def _request(models: Arena, order: Order, size: int) -> Request:
