@@ -88,7 +88,7 @@ def run_some_events(simulation: Simulation, count: int) -> None:
     for _ in range(count):
         if line.heap and simulation.server.state.version < ROUNDS:
             _, phase, client, _, what = line.pop()
-            simulation._handlers[phase](client, what)
+            getattr(simulation, f"_{phase.name.lower()}")(client, what)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,8 @@ def stretches(
     outcome = {(fate.client, fate.session): fate for fate in fates}
     ordered = sorted(activities, key=lambda a: (a.client, a.start, a.end, KINDS.index(a.kind)))
     end = steps[-1].virtual_seconds if steps else 0.0
-    rows = [Stretch(SERVER, s.virtual_seconds, s.virtual_seconds, "step", s.version) for s in steps]
+    marked = steps if ordered else ()  # without traces there is no timeline
+    rows = [Stretch(SERVER, s.virtual_seconds, s.virtual_seconds, "step", s.version) for s in marked]
     for client, own in groupby(ordered, key=lambda activity: activity.client):
         rows += _of_one_client(client, list(own), outcome, end)
     return rows
