@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,29 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="server steps (100) or real seconds (30s) between checkpoints (default: %(default)s)",
     )
     group.add_argument("--no-store", action="store_true", help="do not keep this run")
+    add_track_option(group)
+
+
+def add_track_option(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
+    group.add_argument(
+        "--track",
+        action="append",
+        default=[],
+        metavar="WHERE",
+        help="also send the history to tensorboard:FOLDER, mlflow:EXPERIMENT or wandb:PROJECT",
+    )
+
+
+@contextlib.contextmanager
+def tracked(where: Sequence[str], name: str, config: Mapping[str, str]) -> Iterator[list[Any]]:
+    """The trackers that were asked for, closed afterwards."""
+    from fedpace.record.trackers import tracker
+
+    with contextlib.ExitStack() as open_now:
+        trackers = [tracker(text, name, config) for text in where]
+        for each in trackers:
+            open_now.callback(each.close)
+        yield trackers
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +134,12 @@ def words(
 
 def check_options(args: argparse.Namespace) -> None:
     """Refuse what cannot be meant before anything is loaded."""
-    from fedpace.record import Checkpoints
+    from fedpace.record import Checkpoints, trackers
 
     Checkpoints("", args.checkpoint_every)
-    if args.no_store and args.name is not None:
+    for where in args.track:
+        trackers.require(where)
+    if getattr(args, "no_store", False) and args.name is not None:
         raise ConfigError(f"--name must go with a run that is kept, without --no-store; got {args.name!r}")
 
 
@@ -163,12 +188,14 @@ def execute(
     traces: bool = True,
     progress: bool = False,
     recorders: Sequence[Recorder] = (),
+    track: Sequence[str] = (),
 ) -> Run:
     """Run it; in the store, if there is one, from the first moment on."""
-    if store is None:
-        return _simulate(what, traces=traces, progress=progress, recorders=recorders)
-    entry = _begin(what, store, name)
-    return carry_on(what, store, entry, every=every, progress=progress, recorders=recorders)
+    if store is not None:
+        entry = _begin(what, store, name)
+        return carry_on(what, store, entry, every=every, progress=progress, recorders=recorders, track=track)
+    with tracked(track, what.algorithm.name, what.about()) as trackers:
+        return _simulate(what, traces=traces, progress=progress, recorders=[*recorders, *trackers])
 
 
 def carry_on(
@@ -180,6 +207,7 @@ def carry_on(
     previous: bool = False,
     progress: bool = False,
     recorders: Sequence[Recorder] = (),
+    track: Sequence[str] = (),
 ) -> Run:
     """Run it to its end from wherever it is."""
     from fedpace.record import Checkpoints
@@ -189,7 +217,9 @@ def carry_on(
     plan = Checkpoints(folder, every, previous=previous, at_end=False)
     writer = Writer(store, entry.id, time.monotonic)
     try:
-        run = _simulate(what, traces=True, progress=progress, checkpoint=plan, recorders=[writer, *recorders])
+        with tracked(track, entry.name, entry.experiment) as trackers:
+            told = [writer, *recorders, *trackers]
+            run = _simulate(what, traces=True, progress=progress, checkpoint=plan, recorders=told)
     except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
         error.run = _completed(error.run, entry, writer)
         full = isinstance(error, StorageError)  # then less is kept, and the first error is the one to tell

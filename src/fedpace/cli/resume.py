@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="as for `fedpace run` (default: %(default)s)",
     )
     parser.add_argument("--workers", type=count, metavar="N", help="processes (default: as before)")
+    keep.add_track_option(parser)
     run.add_output(parser)
 
 
@@ -41,6 +42,7 @@ def command(args: argparse.Namespace) -> int:
     from fedpace.record.store import Store
 
     run.require_writable(args)
+    keep.check_options(args)
     store = Store()
     entry = store[args.name]
     if not entry.arguments:
@@ -61,6 +63,7 @@ def command(args: argparse.Namespace) -> int:
             every=args.checkpoint_every,
             previous=args.previous,
             progress=not args.quiet,
+            track=args.track,
         )
 
     return run.finish_with(work, what.task, args, "resume")

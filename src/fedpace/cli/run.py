@@ -51,6 +51,7 @@ def command(args: argparse.Namespace) -> int:
             every=args.checkpoint_every,
             traces=args.timeline is not None,
             progress=not args.quiet,
+            track=args.track,
         )
 
     return finish_with(work, what.task, args, "run")

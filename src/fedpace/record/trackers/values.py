@@ -1,0 +1,36 @@
+"""What every tracker is told about a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from fedpace.sim.recorder import StepRecord
+
+
+class Values:
+    """Metrics as they are, and running totals of what they cost."""
+
+    def __init__(self) -> None:
+        self._bytes_up = self._bytes_down = 0
+
+    def of(self, record: StepRecord) -> dict[str, float]:
+        self._bytes_up += record.bytes_up
+        self._bytes_down += record.bytes_down
+        stale = record.staleness
+        return {
+            **record.metrics,
+            "virtual_seconds": record.virtual_seconds,
+            "bytes_up": self._bytes_up,
+            "bytes_down": self._bytes_down,
+            "staleness": sum(stale) / len(stale) if stale else 0.0,
+        }
+
+    def resume(self, steps: Sequence[StepRecord]) -> None:
+        self._bytes_up = sum(record.bytes_up for record in steps)
+        self._bytes_down = sum(record.bytes_down for record in steps)
+
+
+def now() -> float:
+    """Seconds since 1970: trackers show when a value was sent."""
+    return datetime.now(UTC).timestamp()
