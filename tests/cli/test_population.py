@@ -13,7 +13,10 @@ from fedpace.sim import Population
         (None, None),
         ("defedavg", Population.uniform_slowdown()),
         ("uniform-slowdown:1,10", Population.uniform_slowdown(1, 10)),
+        ("defedavg:cifar10", Population.uniform_slowdown(flops_per_step=31.4e6)),
         ("half-normal:5", Population.half_normal(5)),
+        ("half-normal:5,2", Population.half_normal(5, base_s=2)),
+        ("ca2fl", Population.half_normal(5)),
         ("exponential:0.5", Population.exponential(0.5)),
     ],
 )
@@ -22,15 +25,22 @@ def test_presets_and_laws_by_name(text: str | None, devices: Population | None) 
 
 
 @pytest.mark.parametrize(
-    "text", ["fast", "half-normal", "half-normal:x", "half-normal:1,2", "defedavg:1", "uniform-slowdown:1"]
+    "text", ["fast", "half-normal", "half-normal:x", "half-normal:1,2,3", "ca2fl:1", "uniform-slowdown:1"]
 )
 def test_anything_else_is_answered_with_what_there_is(text: str) -> None:
     with pytest.raises(ConfigError) as error:
         population(text)
     assert str(error.value) == (
-        "--population must be defedavg, uniform-slowdown:LOW,HIGH, half-normal:SCALE, exponential:MEAN, FILE; "
-        f"got {text!r}"
+        "--population must be defedavg, defedavg:cifar10, ca2fl, uniform-slowdown:LOW,HIGH, "
+        f"half-normal:SCALE[,BASE], exponential:MEAN, FILE; got {text!r}"
     )
+
+
+def test_devices_for_a_data_set_the_paper_does_not_have() -> None:
+    with pytest.raises(
+        ConfigError, match="must be one of cifar10, fashionmnist; got 'cifar100' .did you mean cifar10"
+    ):
+        population("defedavg:cifar100")
 
 
 def test_a_file_of_times_in_any_order(tmp_path) -> None:

@@ -272,9 +272,9 @@ def check_rates(row: dict[str, str], rounds: int, seeds: int) -> None:
     }
     for name, algorithm in makers.items():
         rate, tau = rates(row["dataset"], algorithm, rounds, seeds)
-        # polling waits for the slowest drawn: its rate varies by 3 % from one draw of devices to the next
-        tolerance = 0.09 if name == "niid" else 0.05
-        assert rate == pytest.approx(float(row[f"{name}_rounds_per_s"]), rel=tolerance), name
+        # the printed ones are of one draw of devices: sum(1/T_i) of a hundred varies by 3.5 %
+        assert rate == pytest.approx(float(row[f"{name}_rounds_per_s"]), rel=0.09), name
+        tolerance = 0.09 if name == "niid" else 0.03
         assert tau == pytest.approx(float(row[f"{name}_mean_tau"]), rel=tolerance), name
 
 
@@ -295,6 +295,18 @@ def test_rate_without_idling_has_a_closed_form(dataset: str, printed: float) -> 
     row = next(s for s in table("seconds") if s["dataset"] == dataset)
     a, b = 2 * float(row["T_link_one_way_s"]), float(row["K50_fastest_s"])
     assert 100 * np.log((a + 5 * b) / (a + b)) / (4 * b) == pytest.approx(printed, abs=0.05)
+
+
+@pytest.mark.parametrize("buffer", [10, 40])
+def test_nobody_idles_while_the_buffer_is_small(buffer: int) -> None:
+    """The rate of a run is sum(1/T_i) / n of the very devices it drew."""
+    devices = paper_devices("fashionmnist")
+    drawn = devices.bind(100, seed=0)
+    cycles = [drawn.compute_s(c, 1, 50) + drawn.upload_s(c, 0) + drawn.download_s(c, 0) for c in range(100)]
+    finished = run(named.defedavg_iid(buffer=buffer, steps=50), 100, devices, 1200 // buffer)
+    late = finished.history[len(finished.history) // 3 :]
+    rate = (len(late) - 1) / (late[-1].virtual_seconds - late[0].virtual_seconds)
+    assert rate == pytest.approx(sum(1 / cycle for cycle in cycles) / buffer, rel=0.02)
 
 
 # ---------------------------------------------------------------- 6.2: half-normal delays

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from fedpace.sim import Population
 
 FORMS = {
-    "defedavg": "the DeFedAvg paper's devices: slowdown uniform on [1, 5], 10 GFLOP/s, 400 Mbit/s",
+    "defedavg": "the DeFedAvg paper's devices on FashionMNIST: slowdown uniform on [1, 5], 10 GFLOP/s, 400 Mbit/s",
+    "defedavg:cifar10": "the same with CIFAR-10's 31.4 MFLOP per local step",
+    "ca2fl": "the CA2FL paper's devices: half-normal:5",
     "uniform-slowdown:LOW,HIGH": "as defedavg, with another range of slowdowns",
-    "half-normal:SCALE": "the CA2FL paper's: a session takes |N(0, s)| seconds, s uniform on (0, SCALE)",
+    "half-normal:SCALE[,BASE]": "a session takes BASE + |N(0, s)| seconds, s uniform on (0, SCALE) for each client",
     "exponential:MEAN": "a session takes an exponential time",
     "FILE": "CSV with columns client, compute_s and perhaps up_s, down_s; or client, from, to",
 }
-_NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_NUMBERS = {"uniform-slowdown": (2, 2), "half-normal": (1, 2), "exponential": (1, 1)}  # least and most
 
 
 def population(text: str | None) -> Population | None:
@@ -28,27 +30,39 @@ def population(text: str | None) -> Population | None:
     if text is None:
         return None
     name, _, rest = text.partition(":")
-    makers = _makers()
-    if name in makers:
-        least, most, make = makers[name]
-        numbers = [float(word) for word in rest.split(",") if re.fullmatch(_NUMBER, word.strip())]
-        if least <= len(numbers) <= most and len(numbers) == len(rest.split(",") if rest else []):
-            return make(*numbers)
+    if text == "ca2fl" or name == "defedavg":
+        return _preset(name, rest)
+    if name in _NUMBERS:
+        numbers = _numbers(rest.split(",") if rest else [])
+        least, most = _NUMBERS[name]
+        if numbers is not None and least <= len(numbers) <= most:
+            return _law(name, numbers)
     elif Path(text).is_file():
         return _from_file(Path(text))
     raise ConfigError(f"--population must be {', '.join(FORMS)}; got {text!r}")
 
 
-def _makers() -> dict[str, tuple[int, int, Callable[..., Population]]]:
-    """Name -> least and most numbers after the colon, and what makes the devices of them."""
+def _preset(name: str, dataset: str) -> Population:
+    from fedpace.sim import presets
+
+    return presets.ca2fl() if name == "ca2fl" else presets.defedavg(dataset or "fashionmnist")
+
+
+def _law(name: str, numbers: Sequence[float]) -> Population:
     from fedpace.sim import Population
 
-    return {
-        "defedavg": (0, 0, Population.uniform_slowdown),
-        "uniform-slowdown": (2, 2, Population.uniform_slowdown),
-        "half-normal": (1, 1, Population.half_normal),
-        "exponential": (1, 1, Population.exponential),
+    make: dict[str, Callable[..., Population]] = {
+        "uniform-slowdown": Population.uniform_slowdown,
+        "half-normal": Population.half_normal,
+        "exponential": Population.exponential,
     }
+    return make[name](*numbers)
+
+
+def _numbers(words: Sequence[str]) -> list[float] | None:
+    """As numbers, or None if any is something else."""
+    number = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+    return [float(word) for word in words] if all(re.fullmatch(number, w.strip()) for w in words) else None
 
 
 def _from_file(path: Path) -> Population:

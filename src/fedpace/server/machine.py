@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
@@ -61,6 +63,9 @@ class Server:
     def receive(self, update: Update, now: float) -> Receipt:
         """An update came in: refuse it, or fold it in and perhaps take a step."""
         s = self.state
+        if not 0 <= update.client < self.clients:
+            s.counts.malformed += 1
+            return Receipt(False, f"client {update.client}: there are {self.clients} clients")
         if update.session <= s.heard.get(update.client, 0):
             s.counts.duplicates += 1
             return Receipt(False, f"client {update.client}: session {update.session} came twice")
@@ -155,6 +160,11 @@ class Server:
         return self.up.receive(update.frames["update"], memory, size)
 
     def _decode(self, update: Update) -> tuple[Arrived, object]:
+        whole_model = -1  # in place of a version
+        known = update.version == whole_model or 0 <= update.version <= self.state.version
+        sizes = (update.steps, update.a_norm1, update.samples)
+        if not known or not all(math.isfinite(size) and size >= 0 for size in sizes):
+            raise RemoteError(f"version {update.version}, steps, a_norm1 and samples {sizes} make no sense")
         delta, memory = self._delta(update)
         control = None
         if self.algorithm.correction is not None:
@@ -271,7 +281,8 @@ class Server:
         s = self.state
         s.counts.not_finite += 1
         s.bad_in_a_row += 1
-        if s.bad_in_a_row >= min(self.algorithm.pace.per_step or self.clients, self.clients):
+        most = min(self.algorithm.pace.per_step or self.clients, self.clients)
+        if s.bad_in_a_row >= max(2, most):  # a single one never ends a run
             raise DivergedError(
                 f"the last {s.bad_in_a_row} updates were not finite, at step {s.version}; lower client_lr"
             )
