@@ -15,6 +15,8 @@ from fedpace.sim.laws import Between
 
 PAPER = '"DeFedAvg": delayed federated averaging, asynchronous federated learning with linear speedup'
 
+Pair = tuple[float | None, float | None]  # server rate, local rate
+
 N = (10, 20, 40, 80)
 CENSORED = 880.0  # printed as "> 880"
 
@@ -34,7 +36,7 @@ SECONDS: Mapping[str, Mapping[str, tuple[float, ...]]] = {
     },
 }
 # Table 2, Fashion-MNIST: (server rate, local rate); None where the method has none
-RATES: Mapping[str, Mapping[str, tuple[tuple[float | None, float | None], ...]]] = {
+RATES: Mapping[str, Mapping[str, tuple[Pair, ...]]] = {
     "iid": {
         "FedAvg": ((1.0, 0.1), (1.0, 0.01), (1.0, 0.01), (1.0, 0.01)),
         "FAVANO": ((None, 0.1),) * 4,
@@ -64,7 +66,7 @@ class Scale:
 
 
 SCALES: Mapping[str, Scale] = {
-    "quick": Scale("softmax", {"iid": 0.81, "noniid": 0.75}, {"iid": 20.0, "noniid": 20.0}),
+    "quick": Scale("softmax", {"iid": 0.83, "noniid": 0.78}, {"iid": 40.0, "noniid": 40.0}),
     "full": Scale("cnn", {"iid": 0.9, "noniid": 0.8}, {"iid": 600.0, "noniid": 880.0}),
 }
 
@@ -78,9 +80,7 @@ def devices() -> Population:
     return Population(step_s=Between(0.0017, 0.0085), up_s=0.044, down_s=0.044)
 
 
-def algorithm(
-    method: str, split: str, n: int, rates: tuple[float | None, float | None], steps: int = 50
-) -> Algorithm:
+def algorithm(method: str, split: str, n: int, rates: Pair, steps: int = 50) -> Algorithm:
     """A method of Table 1; DeFedAvg is the form for the split."""
     server, local = (1.0 if rate is None else rate for rate in rates)
     work: dict[str, Any] = {"client_lr": local, "batch_size": 10}

@@ -24,6 +24,10 @@ N = (5, 10, 20, 40, 80)
 K = (20, 50, 100)
 SPLITS = ("iid", "noniid")
 LOCAL, SERVER = 0.05, 0.1  # Table 2
+TARGET: Mapping[str, Mapping[str, float]] = {
+    "quick": {"iid": 0.81, "noniid": 0.75},
+    "full": SCALES["full"].target,
+}
 ROUNDS = {"quick": 240, "full": 2000}
 SCALED_AT = 10  # the n at which the scaled server rate is Table 2's
 
@@ -64,7 +68,7 @@ def _cell(
         population=devices(),
         rounds=2 * rounds if n < 10 else rounds,
         evaluate_every=2 if edition == "quick" else 5,
-        stop_at=scale.target[split] if stop else None,
+        stop_at=TARGET[edition][split] if stop else None,
     )
 
 
@@ -90,7 +94,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
 
 
 def rounds_to(edition: str, results: Results, cell: str, split: str) -> Spread:
-    return results.to_target(cell, SCALES[edition].target[split], draw.steps)
+    return results.to_target(cell, TARGET[edition][split], draw.steps)
 
 
 def _fewer(edition: str, results: Results, split: str) -> Finding:
@@ -98,13 +102,17 @@ def _fewer(edition: str, results: Results, split: str) -> Finding:
     if not results.have(*(_by_n(split, n) for n in N)):
         return not_run(claim, "Figure 6")
     took = {n: rounds_to(edition, results, _by_n(split, n), split) for n in N}
-    known = [took[n].mean for n in N if took[n].reached]
-    ok = (
-        len(known) >= 4
-        and known[-1] < known[0]
-        and all(b <= 1.1 * a for a, b in zip(known, known[1:], strict=False))
+    means = [took[n].mean if took[n].reached else math.inf for n in N]
+    drops = sum(b < 0.97 * a for a, b in zip(means, means[1:], strict=False))
+    note = (
+        ""
+        if drops >= 3
+        else (
+            "counted if at least three of the four doublings save rounds. Softmax regression on iid data at these rates "
+            "has no noise left to average away from n = 10 on; larger n pays through larger rates, see linear speedup."
+        )
     )
-    return Finding(claim, "Figure 6", _listed(took) + " rounds at the same rates", judged(ok))
+    return Finding(claim, "Figure 6", _listed(took) + " rounds at the same rates", judged(drops >= 3), note)
 
 
 def _smoother(results: Results, split: str) -> Finding:
@@ -119,10 +127,9 @@ def _smoother(results: Results, split: str) -> Finding:
 
 
 def _jitter(outcome: Outcome) -> float:
-    """Mean change of accuracy between neighbouring evaluations in the second half, in points."""
-    values = outcome.values()
-    late = values[len(values) // 2 :]
-    return 100 * statistics.fmean(abs(b - a) for a, b in zip(late, late[1:], strict=False))
+    """Mean change of accuracy between neighbouring evaluations in steps that all n have, in points."""
+    late = [100 * point.metrics["accuracy"] for point in outcome.points if 30 <= point.version <= 60]
+    return statistics.fmean(abs(b - a) for a, b in zip(late, late[1:], strict=False))
 
 
 def _linear(edition: str, results: Results, split: str) -> Finding:
@@ -208,7 +215,7 @@ def _speedup(axes: Axes, edition: str, results: Results, split: str) -> None:
     axes.minorticks_off()
     draw.titled(
         axes,
-        f"{split}: rounds to {SCALES[edition].target[split]:.0%}",
+        f"{split}: rounds to {TARGET[edition][split]:.0%}",
         "updates per server step, n",
         "server steps",
         "best",

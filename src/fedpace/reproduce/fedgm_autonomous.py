@@ -101,7 +101,7 @@ def _above(results: Results, where: int | str, figure: str) -> Finding:
     gm, avg = (results.final(name, last=6) for name in names)
     stale = results.spread(names[0], lambda outcome: outcome.mean_staleness)
     note = f"mean staleness {stale:.2f}." if where == CLOCK else ""
-    return Finding(claim, figure, f"{gm:.2f} % against {avg:.2f} %", judged(gm.mean > avg.mean), note)
+    return Finding(claim, figure, f"{gm:.2f} % against {avg:.2f} %", judged(gm.above(avg)), note)
 
 
 def _loss(results: Results, where: int, figure: str) -> Finding:

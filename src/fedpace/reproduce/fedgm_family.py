@@ -108,9 +108,7 @@ def _above(results: Results, alpha: float, method: str, others: tuple[str, ...],
         return not_run(claim, published)
     ends = {name: results.final(_best(alpha, name), last=6) for name in (method, *others)}
     ours = ", ".join(f"{name} {value:.2f} %" for name, value in ends.items())
-    return Finding(
-        claim, published, ours, judged(all(ends[method].mean > ends[name].mean for name in others))
-    )
+    return Finding(claim, published, ours, judged(all(ends[method].above(ends[name]) for name in others)))
 
 
 def _training(results: Results, alpha: float) -> Finding:
@@ -118,7 +116,7 @@ def _training(results: Results, alpha: float) -> Finding:
     if not results.have(*(_best(alpha, method) for method in METHODS)):
         return not_run(claim, "Figure 1a")
     ends = {m: results.spread(_best(alpha, m), lambda outcome: outcome.training_loss) for m in METHODS}
-    ok = max(ends["FedGM"].mean, ends["FedAvgM"].mean) < ends["FedAvg"].mean
+    ok = all(ends["FedAvg"].above(ends[method]) for method in ("FedGM", "FedAvgM"))
     return Finding(claim, "Figure 1a", ", ".join(f"{m} {value:.4f}" for m, value in ends.items()), judged(ok))
 
 

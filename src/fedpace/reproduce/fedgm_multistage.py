@@ -84,7 +84,7 @@ def _beats(results: Results, beta: float) -> Finding:
     first, *others = (results.final(name, last=6) for name in names)
     pairs = zip(RATES, others, strict=True)
     ours = f"stages {first:.2f} %; constant " + ", ".join(f"{rate:g}: {value:.2f}" for rate, value in pairs)
-    return Finding(claim, "Figure 2", ours, judged(all(first.mean > other.mean for other in others)))
+    return Finding(claim, "Figure 2", ours, judged(all(first.above(other) for other in others)))
 
 
 def _trains(results: Results, beta: float) -> Finding:
@@ -95,7 +95,7 @@ def _trains(results: Results, beta: float) -> Finding:
     first, *others = (results.spread(name, lambda outcome: outcome.training_loss) for name in names)
     pairs = zip(RATES, others, strict=True)
     ours = f"stages {first:.3f}; constant " + ", ".join(f"{rate:g}: {value:.3f}" for rate, value in pairs)
-    ok = all(first.mean < other.mean for other in others)
+    ok = all(other.above(first) for other in others)
     note = (
         ""
         if ok

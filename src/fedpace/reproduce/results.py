@@ -31,6 +31,12 @@ class Spread:
         """Every seed has a value."""
         return bool(self.values) and not self.missed
 
+    def above(self, other: Spread) -> bool:
+        """Whether this mean is higher by more than one standard error of the difference."""
+        counts = [max(1, len(spread.values)) for spread in (self, other)]
+        error = math.sqrt(self.deviation**2 / counts[0] + other.deviation**2 / counts[1])
+        return bool(self.values) and bool(other.values) and self.mean - other.mean > error
+
     def __format__(self, spec: str) -> str:
         if not self.values:
             return "not reached" if self.missed else "not run"

@@ -27,7 +27,7 @@ TASK = {
     "full": Named("fashion-mnist", "dirichlet:0.1", "cnn"),
 }
 SIZE = {"quick": 25_450, "full": 582_026}  # parameters
-TARGET = {"quick": 0.8, "full": 0.85}
+TARGETS = {"quick": (0.8, 0.83), "full": (0.85, 0.88)}  # server rates are chosen for the first
 CAP_S = {"quick": 30.0, "full": 300.0}
 ROUNDS = 300  # of the stages; nobody needs more here
 RATES = (0.3, 1.0)  # server rates to choose from: how large the first stages' step is, relatively
@@ -112,7 +112,7 @@ def chosen(edition: str, method: str, known: Results) -> float | None:
 
 
 def _slowness(edition: str, outcome: Outcome) -> tuple[float, float]:
-    reached = outcome.first_at(TARGET[edition])
+    reached = outcome.first_at(TARGETS[edition][0])
     return (math.inf if reached is None else reached.seconds, -outcome.final("accuracy", 3))
 
 
@@ -124,7 +124,7 @@ def _cell(edition: str, label: str, rule: Algorithm, seeds: int | None) -> Cell:
         population=devices(edition),
         rounds=ROUNDS,
         evaluate_every="0.5s",
-        stop_at=TARGET[edition] if seeds else None,
+        stop_at=TARGETS[edition][0] if seeds else None,
         stop_s=CAP_S[edition],
         seeds=seeds,
     )
@@ -135,40 +135,43 @@ def _cell(edition: str, label: str, rule: Algorithm, seeds: int | None) -> Cell:
 
 def findings(edition: str, results: Results) -> list[Finding]:
     return [
-        _sooner(edition, results),
-        _lighter(edition, results),
+        *(check(results, target) for target in TARGETS[edition] for check in (_sooner, _lighter)),
         *(_against(edition, results, method) for method in PAPERS),
     ]
 
 
-def seconds(edition: str, results: Results, method: str) -> Spread:
-    return results.to_target(method, TARGET[edition], draw.seconds)
+def seconds(results: Results, method: str, target: float) -> Spread:
+    return results.to_target(method, target, draw.seconds)
 
 
-def megabytes(edition: str, results: Results, method: str) -> Spread:
-    return results.to_target(method, TARGET[edition], draw.megabytes)
+def megabytes(results: Results, method: str, target: float) -> Spread:
+    return results.to_target(method, target, draw.megabytes)
 
 
-def _sooner(edition: str, results: Results) -> Finding:
-    claim = f"everything together reaches {TARGET[edition]:.0%} sooner than each paper's own method"
+def _sooner(results: Results, target: float) -> Finding:
+    claim = f"everything together reaches {target:.0%} sooner than each paper's own method"
     if not results.have(OURS, *PAPERS):
         return not_run(claim, "ours")
-    took = {method: seconds(edition, results, method) for method in (OURS, *PAPERS)}
-    text = ", ".join(f"{method} {value:.1f} s" for method, value in took.items())
+    took = {method: seconds(results, method, target) for method in (OURS, *PAPERS)}
+    text = ", ".join(f"{method} {_with_unit(value, 's')}" for method, value in took.items())
     return Finding(claim, "ours", text, judged(all(_less(took[OURS], took[method]) for method in PAPERS)))
 
 
-def _lighter(edition: str, results: Results) -> Finding:
-    claim = f"... and with fewer bytes until {TARGET[edition]:.0%}"
+def _lighter(results: Results, target: float) -> Finding:
+    claim = f"... and with fewer bytes until {target:.0%}"
     if not results.have(OURS, *PAPERS):
         return not_run(claim, "ours")
-    sent = {method: megabytes(edition, results, method) for method in (OURS, *PAPERS)}
-    text = ", ".join(f"{method} {value:.1f} MB" for method, value in sent.items())
+    sent = {method: megabytes(results, method, target) for method in (OURS, *PAPERS)}
+    text = ", ".join(f"{method} {_with_unit(value, 'MB')}" for method, value in sent.items())
     return Finding(claim, "ours", text, judged(all(_less(sent[OURS], sent[method]) for method in PAPERS)))
 
 
+def _with_unit(value: Spread, unit: str) -> str:
+    return f"{value:.1f} {unit}" if value.values else f"{value:.1f}"
+
+
 def _less(own: Spread, other: Spread) -> bool:
-    return own.reached and (not other.reached or own.mean < other.mean)
+    return own.reached and (not other.reached or other.above(own))
 
 
 def _against(edition: str, results: Results, method: str) -> Finding:
@@ -188,16 +191,15 @@ def tables(edition: str, results: Results) -> list[Table]:
         (
             method,
             "" if (rate := chosen(edition, method, results)) is None else f"{rate:g}",
-            f"{seconds(edition, results, method):.1f}",
-            f"{results.to_target(method, TARGET[edition], draw.steps):.0f}",
-            f"{megabytes(edition, results, method):.1f}",
+            *(f"{seconds(results, method, target):.1f}" for target in TARGETS[edition]),
+            *(f"{megabytes(results, method, target):.1f}" for target in TARGETS[edition]),
             f"{results.final(method, last=3):.1f}",
             f"{results.spread(method, lambda outcome: outcome.mean_staleness):.2f}",
         )
         for method in METHODS
     ]
-    header = ("", "server rate", "seconds to target", "steps", "MB", "final accuracy %", "mean staleness")
-    return [Table(f"To {TARGET[edition]:.0%}, and at the end", header, rows)]
+    goals = [f"{what} to {target:.0%}" for what in ("seconds", "MB") for target in TARGETS[edition]]
+    return [Table("Measured", ("", "server rate", *goals, "final accuracy %", "mean staleness"), rows)]
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
@@ -210,7 +212,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
         right.set_xscale("log")
         draw.titled(right, "On the wire", "MB sent, both directions", "")
         for axes in (left, right):
-            axes.axhline(100 * TARGET[edition], color="#999999", linestyle=":", linewidth=1)
+            axes.axhline(100 * TARGETS[edition][0], color="#999999", linestyle=":", linewidth=1)
             axes.set_ylim(bottom=40)
     return {"together": figure}
 
