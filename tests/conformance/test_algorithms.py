@@ -52,7 +52,9 @@ def test_history_is_what_the_contract_says(name):
         assert all(0 <= client < 6 for client in record.clients)
         assert all(0 <= age < record.version for age in record.staleness)
         assert record.bytes_up > 0 and record.bytes_down >= 0
-        assert set(record.metrics) == {"loss", "distance"} and all(map(math.isfinite, record.metrics.values()))
+        assert set(record.metrics) == {"loss", "distance"} and all(
+            map(math.isfinite, record.metrics.values())
+        )
     assert result.final["bytes_up"] == sum(record.bytes_up for record in result.history)
     assert np.array_equal(result.models[-1], result.model) and len(result.models) == 12
 

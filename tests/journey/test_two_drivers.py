@@ -10,7 +10,9 @@ from fedpace.compute import Request
 from fedpace.server import Deliver, Server, Update
 from fedpace.tasks import quadratics
 
-TASK = quadratics([[1.0, 2.0, -1.0], [3.0, 0.0, 1.0], [0.5, -2.0, 4.0], [2.0, 2.0, 2.0]], weights=[1, 2, 3, 4])
+TASK = quadratics(
+    [[1.0, 2.0, -1.0], [3.0, 0.0, 1.0], [0.5, -2.0, 4.0], [2.0, 2.0, 2.0]], weights=[1, 2, 3, 4]
+)
 STEPS = {"client_lr": 0.25, "steps": 3}
 ALGORITHMS = [
     a.fedavg(clients_per_round=2, **STEPS),
@@ -37,7 +39,9 @@ def by_hand(algorithm: fedpace.Algorithm, rounds: int, seed: int) -> np.ndarray:
         messages = [m for m in server.dispatch(0.0) if isinstance(m, Deliver)]
         for message in messages:  # a client holds its version until its update is answered
             server.state.versions.hold(message.version)
-        updates = [train(server, clients[m.client], m, seed) for m in sorted(messages, key=lambda m: m.client)]
+        updates = [
+            train(server, clients[m.client], m, seed) for m in sorted(messages, key=lambda m: m.client)
+        ]
         for update in updates:
             if server.state.version < rounds:
                 clients[update.client].acknowledged(server.receive(update, 0.0))
