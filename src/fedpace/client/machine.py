@@ -122,8 +122,6 @@ class Client:
     def finish(self) -> bool:
         """The running session is done; True: upload it now."""
         s, behaviour = self.state, self.kit.behaviour
-        if isinstance(behaviour, Interruptible):
-            return False
         s.outbox, s.running = s.running, None
         if isinstance(behaviour, Continuous) and behaviour.polled:
             s.resting = behaviour.energy_saving
