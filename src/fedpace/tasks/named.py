@@ -91,9 +91,9 @@ class LoadedTask(TorchTask):
             trained, tested = None, None
         if trained is None or tested is None:
             return super().evaluate_clients(x)
-        self._show(x)
+        shown = self._show(x)
         held = [trained[part] for part in self.parts]
-        return Spread("accuracy", by_stratum(self.network, self.test, tested, held))
+        return Spread("accuracy", by_stratum(shown, self.test, tested, held))
 
     def __repr__(self) -> str:
         return (

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fedpace.compute.protocol import Request
+from fedpace.compute.threads import one_thread
+from fedpace.local import SGD
 from fedpace.random import stream
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.descend import descend
@@ -24,8 +26,7 @@ from fedpace.tasks.objective import Objective
 from fedpace.tasks.statistics import normalisers, renew
 from fedpace.vector import Layout, Vector, freeze
 
-if TYPE_CHECKING:
-    from fedpace.compute.protocol import Request
+SHARED_CLIENTS = 2000  # up to here all data is made ready at once
 
 
 class TorchTask:
@@ -117,6 +118,15 @@ class TorchTask:
         with self._randomness(request):
             return self.client_data(request.client).take(order)
 
+    def prepare(self) -> None:
+        """Make now what every solve needs, so that processes forked from this one share it."""
+        for momentum in (0.0, 0.5):  # compiled code for plain steps, and for all others
+            local = SGD(1e-3, steps=1, batch_size=1, momentum=momentum)
+            self.solve(Request(0, 0, self.initial(0), 0, local, 1, seed=0))
+        if self.clients <= SHARED_CLIENTS:
+            for client in range(self.clients):
+                self.client_data(client)
+
     def reference(self, request: Request) -> Vector:
         """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""
         data, order = self.client_data(request.client), self.batches(request)
@@ -157,28 +167,37 @@ class TorchTask:
 
     def evaluate(self, x: Vector) -> Mapping[str, float]:
         """Loss and metrics on the test data."""
-        self._show(x)
-        return measured(self.network, self.objective, self.test)
+        with self._threads():
+            return measured(self._show(x), self.objective, self.test)
 
     def training_loss(self, x: Vector) -> float:
         """The loss over everybody's training data, every sample counting the same, in evaluation mode."""
-        self._show(x)
-        losses = [self._on_own_data(client)["loss"] for client in range(self.clients)]
+        with self._threads():
+            shown = self._show(x)
+            losses = [self._on_own_data(client, shown)["loss"] for client in range(self.clients)]
         return float(np.average(losses, weights=self.sizes))
 
     def evaluate_clients(self, x: Vector) -> Spread:
         """How well `x` serves each client: accuracy (or else loss) on the client's own training data."""
-        self._show(x)
-        rows = [self._on_own_data(client) for client in range(self.clients)]
+        with self._threads():
+            shown = self._show(x)
+            rows = [self._on_own_data(client, shown) for client in range(self.clients)]
         name = "accuracy" if "accuracy" in rows[0] else "loss"
         return Spread(name, np.array([row[name] for row in rows]), higher_is_better=name == "accuracy")
 
-    def _on_own_data(self, client: int) -> dict[str, float]:
-        return measured(self.network, self.objective, self.client_data(client))
+    def _on_own_data(self, client: int, shown: nn.Module) -> dict[str, float]:
+        return measured(shown, self.objective, self.client_data(client))
 
-    def _show(self, x: Vector) -> None:
-        """Put `x` into the network, with the statistics that go with it, ready to be evaluated."""
-        self._flat.reset(np.asarray(x, self._flat.dtype))
+    def _threads(self) -> AbstractContextManager[None]:
+        """Small networks do not gain from a second thread, and lose much where others use the cores."""
+        return nullcontext() if self._solver is None else one_thread()
+
+    def _show(self, x: Vector) -> nn.Module:
+        """The network with the parameters `x` and the statistics that go with them, ready to be evaluated."""
+        x = np.asarray(x, self._flat.dtype)
+        if self._solver is not None and (shown := self._solver.network(x)) is not None:
+            return shown
+        self._flat.reset(x)
         if layers := normalisers(self.network):
             renew(self.network, layers, self.objective, self.sizes, self.client_data)
-        self.network.eval()
+        return self.network.eval()

@@ -124,6 +124,17 @@ def test_solves_leave_nothing_behind() -> None:
     np.testing.assert_array_equal(plain.start, task.initial(0))
 
 
+@pytest.mark.parametrize("count", [1, 7, 20, 47])
+def test_outputs_for_an_evaluation_are_the_networks(count: int) -> None:
+    task = task_of(nn.Sequential(*padded()), (2, 6, 6))
+    x = task.initial(0) * 1.5
+    pixels = torch.randn(count, 2, 6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    outputs = task._show(x)(pixels)
+    task._flat.reset(x)
+    with torch.no_grad():
+        np.testing.assert_allclose(outputs, task.network(pixels), rtol=0, atol=1e-13)
+
+
 @pytest.mark.parametrize(
     "layers",
     [

@@ -34,6 +34,10 @@ class Solver(Protocol):
         """delta = y_end - y_start of the request, on the samples of its client."""
         ...
 
+    def network(self, x: Vector) -> nn.Module | None:
+        """The network with the parameters `x`, until the next solve; None: torch's own is as fast."""
+        ...
+
 
 def solver(flat: FlatModule, objective: Objective, data: Examples) -> Solver | None:
     """The fastest way we know to train this network on data like this, unless that is the reference loop."""

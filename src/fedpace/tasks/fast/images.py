@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fedpace.tasks.batches import Positions
 from fedpace.tasks.examples import Examples, Tensors
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from fedpace.compute.protocol import Request
 
 MEMORY_BYTES = 1 << 26  # for the values of one stage; larger batches are cut, and their gradients added up
+
+KEPT = 6  # sizes of batches for which memory is kept
+SHOWN = 20  # images at a time when nothing is learned from them
 
 
 class Weights:
@@ -63,11 +66,24 @@ class Network:
         )
         self._shape, self._scratch = shape, scratch_for(widths, count, dtype)
 
-    def add_gradients(self, y: Weights, into: Weights, images: Tensor, labels: Array, scale: float) -> None:
-        """into += scale * the gradient at y of the loss summed over these samples."""
+    def forward(self, y: Weights, images: Tensor) -> None:
+        """The features of these images, ready for the dense layers."""
         self._inside.copy_(images)
         for stage, (weights, bias) in zip(self.stages, y.stages, strict=True):
             stage.forward(weights, bias)
+
+    def outputs(self, y: Weights, images: Tensor) -> Tensor:
+        """What the network says about these images."""
+        self.forward(y, images)
+        count, last = len(images), len(self._shape.begins) - 1
+        numbers = self._scratch.numbers[:count]
+        dense_loops.forward(y.vector, self._shape, self._features, numbers, self._scratch)
+        outputs = dense_loops.units(self._scratch.outputs, self._shape, last, count)
+        return torch.from_numpy(outputs.copy())
+
+    def add_gradients(self, y: Weights, into: Weights, images: Tensor, labels: Array, scale: float) -> None:
+        """into += scale * the gradient at y of the loss summed over these samples."""
+        self.forward(y, images)
         dense_loops.add_gradients(
             y.vector,
             into.vector,
@@ -82,6 +98,17 @@ class Network:
         for k in reversed(range(len(self.stages))):
             below = self.stages[k - 1] if k else None
             self.stages[k].backward(y.stages[k][0], into.stages[k], scale, below)
+
+
+class Forward(nn.Module):
+    """A function of a batch as a module."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.function = function
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.function(inputs)
 
 
 class ImageSolver:
@@ -150,11 +177,25 @@ class ImageSolver:
         self._order.take(request.correction, correction)
         return correction
 
+    def network(self, x: Vector) -> nn.Module:
+        """The network with the parameters `x`, for looking at; good until the next solve."""
+        self._order.take(x, self._y.vector)
+        return Forward(self._outputs)
+
+    @torch.no_grad()
+    def _outputs(self, inputs: Tensor) -> Tensor:
+        parts = [inputs[low : low + SHOWN] for low in range(0, len(inputs), SHOWN)]
+        return torch.cat([self._network(len(part)).outputs(self._y, part) for part in parts])
+
+    def _network(self, count: int) -> Network:
+        if count not in self._networks:
+            if len(self._networks) == KEPT:
+                del self._networks[next(iter(self._networks))]
+            self._networks[count] = Network(self.stages, self.widths, self._shape, count, self.dtype)
+        return self._networks[count]
+
     def _add(self, into: Weights, data: Tensors, picks: Positions, scale: float) -> None:
-        network = self._networks.get(len(picks))
-        if network is None:
-            network = Network(self.stages, self.widths, self._shape, len(picks), self.dtype)
-            self._networks[len(picks)] = network
         chosen = torch.from_numpy(picks)
         labels = data.targets.numpy()[picks]
-        network.add_gradients(self._y, into, data.inputs.index_select(0, chosen), labels, float(scale))
+        images = data.inputs.index_select(0, chosen)
+        self._network(len(picks)).add_gradients(self._y, into, images, labels, float(scale))
