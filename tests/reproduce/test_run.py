@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from fedpace.record.locks import locked
 from fedpace.reproduce.estimate import duration, estimate
 from fedpace.reproduce.run import execute, finished, pending, run_all
 
@@ -68,3 +69,18 @@ def test_the_estimate_counts_runs_and_steps_and_stops_at_the_clock() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (600, "10 min"), (12_600, "3.5 h")])
 def test_durations_read_well(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_what_another_process_works_on_is_left_to_it(halves, kept, nobody) -> None:
+    first = halves.cells("quick", finished(halves, "quick", 1, kept))[0]
+    kept.unfinished(first, 0).mkdir(parents=True)
+    with locked(kept.unfinished(first, 0)):
+        run_all(halves, "quick", 1, kept, 1, lambda *_: pytest.fail("it is somebody else's"))
+        assert execute(first, 0, kept) is None
+    run_all(halves, "quick", 1, kept, 1, nobody)
+    assert kept.get(first, 0) is not None
+
+
+def test_what_is_finished_is_not_run_again(kept) -> None:
+    assert execute(cell(), 0, kept) is not None
+    assert execute(cell(), 0, kept) is None

@@ -108,7 +108,7 @@ def _fewer(edition: str, results: Results, split: str) -> Finding:
         ""
         if drops >= 3
         else (
-            "counted if at least three of the four doublings save rounds. Softmax regression on iid data at these rates "
+            "counted if at least three of the four doublings save rounds. Softmax regression on iid data "
             "has no noise left to average away from n = 10 on; larger n pays through larger rates, see linear speedup."
         )
     )

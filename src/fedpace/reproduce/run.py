@@ -14,6 +14,7 @@ from pathlib import Path
 from fedpace.errors import DivergedError
 from fedpace.experiment import simulate
 from fedpace.record import Checkpoints, Run
+from fedpace.record.locks import is_locked
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.experiment import Experiment
 from fedpace.reproduce.kept import Kept
@@ -58,23 +59,35 @@ def run_all(
     told: Told,
     only: str | None = None,
 ) -> Results:
-    """Everything that is not finished yet; `told` hears of each run as it ends."""
-    while todo := pending(experiment, edition, seeds, kept, only):
-        left = len(todo)
-        for (cell, seed), outcome in _executed(todo, kept, jobs):
-            left -= 1
-            told(cell, seed, outcome, left)
+    """Everything that is not finished yet; `told` hears of each run as it ends.
+
+    What another process is working on is left to it, so several may share a reproduction.
+    """
+    while todo := _free(pending(experiment, edition, seeds, kept, only), kept):
+        for left, ((cell, seed), outcome) in zip(
+            _down_from(len(todo)), _executed(todo, kept, jobs), strict=False
+        ):
+            if outcome is not None:
+                told(cell, seed, outcome, left)
     return finished(experiment, edition, seeds, kept)
 
 
-def _executed(todo: Sequence[Job], kept: Kept, jobs: int) -> Iterator[tuple[Job, Outcome]]:
+def _free(jobs: Sequence[Job], kept: Kept) -> list[Job]:
+    return [(cell, seed) for cell, seed in jobs if not is_locked(kept.unfinished(cell, seed))]
+
+
+def _down_from(count: int) -> Iterator[int]:
+    return iter(range(count - 1, -1, -1))
+
+
+def _executed(todo: Sequence[Job], kept: Kept, jobs: int) -> Iterator[tuple[Job, Outcome | None]]:
     if jobs == 1:
         for cell, seed in todo:
             yield (cell, seed), execute(cell, seed, kept)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_thread) as pool:
-        waiting: dict[Future[Outcome], Job] = {
+        waiting: dict[Future[Outcome | None], Job] = {
             pool.submit(execute, cell, seed, kept): (cell, seed) for cell, seed in todo
         }
         try:
@@ -91,9 +104,14 @@ def _one_thread() -> None:
         os.environ[name] = "1"
 
 
-def execute(cell: Cell, seed: int, kept: Kept) -> Outcome:
-    """Run one cell for one seed and keep what came out; a run that was interrupted goes on."""
+def execute(cell: Cell, seed: int, kept: Kept) -> Outcome | None:
+    """Run one cell for one seed and keep what came out; a run that was interrupted goes on.
+
+    None if another process is at it, or has finished it meanwhile.
+    """
     folder = kept.unfinished(cell, seed)
+    if kept.get(cell, seed) is not None or is_locked(folder):
+        return None
     outcome = simulated(cell, seed, folder)
     kept.put(cell, seed, outcome)
     shutil.rmtree(folder, ignore_errors=True)
