@@ -152,14 +152,14 @@ EXPERIMENT = Experiment(
     pictures=pictures,
     notes={
         "quick": "**What was tried.** With the local rate of the other FedGM pages (0.05), where a client goes nearly "
-        "all the way to its own optimum, and server rates 0.5, 1, 3: FedGM 81.3 ± 1.2 against FedAvg 77.2 ± 4.5 % at "
-        "R = 5, 48.2 ± 8.1 against 66.7 ± 5.4 % at R = 10 (all at rate 0.5, the edge of stability). With local rate 0.05 and "
-        "server rates 0.1 to 0.5: best FedGM 81.9 and 82.3 %, best FedAvg 81.2 and 82.0 % at R = 5 (two seeds), 80.3 "
-        "against 80.7 % at R = 10 (one seed). Then the paper's own local rate, 0.01, as above. Under delay the best "
-        "server rate is small for both methods; at a small rate there is little noise for momentum to remove, and it "
-        "makes old updates older still. What FedGM gains at R = 5 is steadiness at rates where FedAvg already suffers. "
-        "The small rates also explain the distance to the run without delay, which takes steps ten times as large: "
-        "150 rounds are few."
+        "all the way to its own optimum, and server rates 0.5, 1, 3: FedGM 81.3 ± 1.2 against FedAvg 77.2 ± "
+        "4.5 % at R = 5, 48.2 ± 8.1 against 66.7 ± 5.4 % at R = 10 (all at rate 0.5, the edge of stability). "
+        "With local rate 0.05 and server rates 0.1 to 0.5: best FedGM 81.9 and 82.3 %, best FedAvg 81.2 and "
+        "82.0 % at R = 5 (two seeds), 80.3 against 80.7 % at R = 10 (one seed). Then the paper's own local "
+        "rate, 0.01, as above. Under delay the best server rate is small for both methods; at a small rate "
+        "there is little noise for momentum to remove, and it makes old updates older still. What FedGM gains "
+        "at R = 5 is steadiness at rates where FedAvg already suffers. The small rates also explain the "
+        "distance to the run without delay, which takes steps ten times as large: 150 rounds are few."
     },
     settings=settings(
         Setting(
