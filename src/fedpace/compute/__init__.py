@@ -1,18 +1,36 @@
-"""Who runs local solves."""
+"""Who runs local solves.
 
+- `inline`: this process, when a result is needed: the reference;
+- `pool`: worker processes, ahead of need; the bits of `inline` for any number of workers;
+- `vectorised`: many clients as one computation, alone or in a pool; within rounding of `inline`;
+- `auto`: one of these, by task, model and local rule.
+"""
+
+from fedpace.compute.auto import choose
 from fedpace.compute.inline import Inline
+from fedpace.compute.pins import Pin
 from fedpace.compute.protocol import Engine, Request, Task
-from fedpace.errors import require, require_count
+from fedpace.errors import require_count, unknown
+from fedpace.local import SGD
 
 ENGINES = ("auto", "inline", "pool", "vectorised")
 
 __all__ = ["ENGINES", "Engine", "Inline", "Request", "Task", "engine"]
 
 
-def engine(name: str, task: Task, workers: int = 1) -> Engine:
-    """The engine of that name for a task."""
-    require(name in ENGINES, "compute", name, "one of " + ", ".join(ENGINES))
+def engine(name: str, task: Task, workers: int = 1, local: SGD | None = None) -> Engine:
+    """The engine of that name for a task; `auto` also looks at the local rule."""
+    if name not in ENGINES:
+        raise unknown("compute", name, ENGINES)
     require_count(workers, "workers")
+    chosen = Pin(name, workers) if name != "auto" else choose(task, workers, local)
+    made = _made(chosen.engine, task, chosen.workers)
+    if solving := getattr(task, "solving", ""):
+        made.name += f", {solving}"
+    return made
+
+
+def _made(name: str, task: Task, workers: int) -> Engine:
     if name == "pool" or (name == "vectorised" and workers > 1):
         from fedpace.compute.pool import Pool
 

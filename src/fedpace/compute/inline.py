@@ -18,10 +18,8 @@ def solve(task: Task, request: Request) -> Vector:
 
 
 class Inline:
-    name = "inline"
-
     def __init__(self, task: Task) -> None:
-        self.task = task
+        self.name, self.task = "inline", task
 
     def announce(self, request: Request, finish_s: float) -> None:
         pass

@@ -64,6 +64,8 @@ class Task(Protocol):
 class Engine(Protocol):
     """Runs solves. Announced requests may run ahead, in any order, with identical results."""
 
+    name: str  # and how it solves, for the record of a run
+
     def announce(self, request: Request, finish_s: float) -> None:
         """This result will be asked for, around virtual time `finish_s`."""
         ...

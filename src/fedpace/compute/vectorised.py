@@ -12,10 +12,8 @@ from fedpace.vector import Vector
 class Vectorised:
     """One process; announced requests are solved with the first of them that is needed."""
 
-    name = "vectorised"
-
     def __init__(self, task: Task) -> None:
-        self.task = task
+        self.name, self.task = "vectorised", task
         self._announced: dict[tuple[int, int], tuple[float, Request]] = {}
         self._done: dict[tuple[int, int], tuple[Request, Vector]] = {}
 

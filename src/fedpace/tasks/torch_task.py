@@ -83,6 +83,16 @@ class TorchTask:
     def _solver(self) -> Solver | None:
         return solver(self._flat, self.objective, self.client_data(0))
 
+    @property
+    def solving(self) -> str:
+        """How local steps are computed, in two words."""
+        return "autograd steps" if self._solver is None else self._solver.name
+
+    @property
+    def call_s(self) -> float:
+        """Roughly what a local step costs beside its arithmetic."""
+        return 5e-4 if self._solver is None else self._solver.call_s
+
     def solve(self, request: Request) -> Vector:
         """delta = y_end - y_start, the fastest way; equal to `reference` within rounding."""
         data = self.client_data(request.client)

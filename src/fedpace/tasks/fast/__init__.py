@@ -25,6 +25,7 @@ class Solver(Protocol):
     """Local solves of one network."""
 
     name: str
+    call_s: float  # what a step costs beside its arithmetic, roughly
 
     def takes(self, data: Examples) -> bool:
         """Whether it can train on these samples."""

@@ -49,7 +49,7 @@ def scratch_for(widths: Sequence[int], count: int, dtype: Any) -> loops.Scratch:
 class DenseSolver:
     """Local solves of one network; memory is kept from solve to solve."""
 
-    name = "compiled"
+    name, call_s = "compiled steps", 3e-6
 
     def __init__(self, widths: Sequence[int], dtype: Any):
         self.widths, self.dtype = tuple(widths), np.dtype(dtype)

@@ -114,7 +114,7 @@ class Forward(nn.Module):
 class ImageSolver:
     """Local solves of one convolutional network; memory is kept from solve to solve."""
 
-    name = "unrolled"
+    name, call_s = "unrolled convolutions", 1e-4
 
     def __init__(self, stages: Sequence[Stage], widths: Sequence[int], dtype: Any):
         self.stages, self.widths, self.dtype = tuple(stages), tuple(widths), np.dtype(dtype)
