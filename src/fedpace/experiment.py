@@ -60,7 +60,7 @@ def simulate(
     began = time.perf_counter()
     history = History(keep_models=keep_models, traces=traces, others=recorders)
     reporter = Reporter(history, task, every(evaluate_every), rounds)
-    solver = engine(compute, task, workers)
+    solver = engine(compute, task, workers, algorithm.local)
     options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill}
     simulation = prepare(algorithm, task, population, solver, reporter, *watchers, **options)
 
@@ -76,7 +76,7 @@ def simulate(
             layout=task.layout,
             models=history.models,
             counters={name: n for name, n in known.items() if name not in ("bytes_up", "bytes_down")},
-            summary={"compute": getattr(solver, "name", "custom"), "real_seconds": spent()},
+            summary={"compute": solver.name, "real_seconds": spent()},
             traffic=reporter.state.traffic.plain(),
             activities=[*history.activities, *under_way(simulation)] if traces else (),
             fates=history.fates,
@@ -91,7 +91,7 @@ def simulate(
         if checkpoint is not None:
             plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
             asked = {"rounds": rounds, "evaluate_every": reporter.every, "keep_models": keep_models}
-            about = identity(algorithm, task, population, seed, **asked)
+            about = identity(algorithm, task, population, seed, simulation.server.state.x, **asked)
             keeper = open_now.enter_context(Keeper(plan, about, time.perf_counter).opened())
         open_now.enter_context(_watched(history, algorithm, task, rounds, progress))
         _drive(simulation, rounds, history, keeper, result)

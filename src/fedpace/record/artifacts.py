@@ -41,9 +41,10 @@ def write(folder: Path, run: Run) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     order = json.dumps(run.layout.names)  # a safetensors file has an order of its own
-    files.write(folder / MODEL, save(dict(run.layout.split(run.model)), {"order": order}))
     if run.activities:
-        files.write(folder / TIMELINE, save({**_activities(run.activities), **_fates(run.fates)}))
+        columns = {**_activities(run.activities), **_fates(run.fates)}
+        files.write(folder / TIMELINE, save(columns), durable=False)
+    files.write(folder / MODEL, save(dict(run.layout.split(run.model)), {"order": order}))
 
 
 def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:

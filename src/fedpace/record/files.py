@@ -42,8 +42,11 @@ def require_folder(path: str | Path, what: str) -> Path:
     return target
 
 
-def write(path: str | Path, data: bytes) -> None:
-    """Put `data` under this name whole, or leave what was there: temporary file, fsync, rename, fsync."""
+def write(path: str | Path, data: bytes, *, durable: bool = True) -> None:
+    """Put `data` under this name whole, or leave what was there: temporary file, fsync, rename, fsync.
+
+    Not `durable`: without waiting for the disk; after a power cut the file may be missing.
+    """
     target = Path(path)
     if _is_special(target):
         target.write_bytes(data)
@@ -53,14 +56,16 @@ def write(path: str | Path, data: bytes) -> None:
     try:
         with open(temporary, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    _sync_folder(target.parent)
+    if durable:
+        _sync_folder(target.parent)
 
 
 def to_json(value: Any) -> str:

@@ -7,17 +7,23 @@ import re
 from typing import Any
 
 from fedpace.compute.protocol import Task
+from fedpace.vector import Vector
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of objects without a repr of their own
 
 
-def identity(algorithm: Any, task: Task, population: Any, seed: int, **more: object) -> dict[str, str]:
-    """The experiment in text: equal texts, equal results. `more`: other options that decide the outcome."""
+def identity(
+    algorithm: Any, task: Task, population: Any, seed: int, initial: Vector | None = None, **more: object
+) -> dict[str, str]:
+    """The experiment in text: equal texts, equal results. `more`: other options that decide the outcome.
+
+    `initial`: the model before training, where the caller has it.
+    """
     return {
         "algorithm": described(algorithm),
         "task": described(task),
         "clients": str(task.clients),
-        "initial model": _checksum(task, seed),
+        "initial model": _checksum(task.initial(seed) if initial is None else initial),
         "population": described(population),
         "seed": str(seed),
         **{name.replace("_", " "): described(value) for name, value in more.items()},
@@ -35,6 +41,5 @@ def fingerprint(about: dict[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _checksum(task: Task, seed: int) -> str:
-    x = task.initial(seed)
+def _checksum(x: Vector) -> str:
     return f"{x.size} {x.dtype.name} {hashlib.sha256(x.tobytes()).hexdigest()[:16]}"

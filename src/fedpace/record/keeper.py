@@ -59,6 +59,7 @@ class Keeper:
     def __init__(self, plan: Checkpoints, about: Mapping[str, str], clock: Callable[[], float]) -> None:
         self.plan, self.about, self._clock = plan, dict(about), clock
         self.folder = Path(plan.folder)
+        self._steps, self._seconds = plan.steps, 0.0 if plan.steps else plan.seconds
         self._journal = Journal(self.folder)
         self._spent = 0.0  # real seconds before this process
         self._began = self._saved = clock()
@@ -84,12 +85,12 @@ class Keeper:
 
     def next_look(self, version: int) -> int:
         """The step after which to ask whether a checkpoint is due."""
-        steps = self.plan.steps or 1
+        steps = self._steps or 1
         return (version // steps + 1) * steps
 
     def save_if_due(self, simulation: Simulation, history: History) -> None:
         waited = self._clock() - self._saved
-        if self.plan.steps or waited >= max(self.plan.seconds, PATIENCE * self._took):
+        if self._steps or waited >= max(self._seconds, PATIENCE * self._took):
             self.save(simulation, history)
 
     def save(self, simulation: Simulation, history: History) -> None:

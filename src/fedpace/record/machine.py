@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib.metadata import PackageNotFoundError, version
+import sys
 from typing import Any
 
 import fedpace
 
-LIBRARIES = ("numpy", "torch", "scipy", "scikit-learn", "numba", "safetensors")
+LIBRARIES = ("numpy", "torch", "numba", "scipy", "sklearn", "safetensors")
 
 
 def described() -> dict[str, Any]:
@@ -26,13 +26,9 @@ def described() -> dict[str, Any]:
 
 
 def _libraries() -> dict[str, str]:
-    found = {}
-    for name in LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    """Those that are loaded: no others had a part in the run."""
+    loaded = {name: sys.modules[name] for name in LIBRARIES if name in sys.modules}
+    return {name: str(getattr(module, "__version__", "unknown")) for name, module in loaded.items()}
 
 
 def _processor() -> str:
