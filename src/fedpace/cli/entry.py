@@ -21,9 +21,9 @@ VERBS = {
     "compare": "Run several algorithms on the same task and devices, side by side.",
     "sweep": "Try every combination of settings and show the best.",
     "report": "Make one web page about runs that are kept.",
-    "reproduce": "Run the papers' tables and figures, with the published numbers beside ours.",
+    "reproduce": "Reproduce tables and figures of the papers, with the published numbers beside.",
     "list": "Show the algorithms, tasks, models, partitions and populations there are.",
-    "timeline": "Draw who did what when.",
+    "timeline": "Draw who did what when, and add it up.",
     "advise": "Compute learning-rate limits, stage tables and the bias of plain averaging.",
     "data": "Get, import, check and look at data sets.",
 }
