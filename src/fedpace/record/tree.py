@@ -26,6 +26,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
+from itertools import repeat
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -70,7 +71,11 @@ class Tree:
 def pack(value: Any, template: Any, adapters: Sequence[Adapter] = ()) -> Tree:
     """`value` as a tree; ConfigError names what cannot be kept and where it is."""
     packer = _Packer(adapters)
-    packer.tree.root = packer.node(value, Any, template, "state")
+    try:
+        packer.tree.root = packer.node(value, Any, template)
+    except _Unkeepable as error:
+        where = "".join(reversed(error.path))
+        raise ConfigError(f"a checkpoint cannot keep state{where}: {error}") from None
     return packer.tree
 
 
@@ -82,6 +87,14 @@ def unpack(tree: Tree, template: Any, adapters: Sequence[Adapter] = ()) -> Any:
         raise TreeError(f"its content does not fit this run ({error})") from error
 
 
+class _Unkeepable(Exception):
+    """Raised where something cannot be kept; every level on the way out adds where it was."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.path: list[str] = []
+
+
 class _Packer:
     def __init__(self, adapters: Sequence[Adapter]) -> None:
         self.tree, self.adapters = Tree(), adapters
@@ -89,52 +102,60 @@ class _Packer:
         self._kept: list[Any] = []  # so that no id is used twice while we work
         self._layouts: dict[type, int] = {}
 
-    def node(self, value: Any, hint: Any, like: Any, where: str) -> Node:
-        match value:
-            case None | bool() | str():
-                return value
-            case enum.Enum():
-                return {"e": value.value}
-            case np.ndarray():
-                return {"a": self._place(value)} | ({} if value.flags.writeable else {"r": 1})
-            case np.generic():
-                return {"n": self._place(np.asarray(value))}
-            case int():
-                return int(value)
-            case float():
-                return value if math.isfinite(value) else {"x": repr(value)}
-        if type(value) is bytes:
+    def node(self, value: Any, hint: Any, like: Any) -> Node:
+        kind = type(value)
+        if kind in _THEMSELVES:
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"x": repr(value)}
+        if kind in _CONTAINERS:
+            return self._container(value, hint, like)
+        if kind is bytes:
             return {"b": self._place(value)}
-        if type(value) in _CONTAINERS:
-            return self._container(value, hint, like, where)
-        return self._object(value, hint, like, where)
+        if isinstance(value, np.ndarray):
+            return {"a": self._place(value)} | ({} if value.flags.writeable else {"r": 1})
+        if isinstance(value, np.generic):
+            return {"n": self._place(np.asarray(value))}
+        if isinstance(value, enum.Enum):
+            return {"e": value.value}
+        return self._object(value, hint, like)
 
-    def _container(self, value: Any, hint: Any, like: Any, where: str) -> Node:
+    def _container(self, value: Any, hint: Any, like: Any) -> Node:
         if isinstance(value, dict):
-            key, item, example = _inside(dict, hint, like)
-            pairs = [
-                node
-                for k, v in value.items()
-                for node in (self.node(k, key, None, where), self.node(v, item, example, f"{where}[{k!r}]"))
-            ]
-            return {"d": pairs}
-        parts = _items(value, hint, like)
-        nodes = [self.node(v, item, example, where) for v, item, example in parts]
+            return {"d": self._pairs(value, hint, like)}
+        nodes = [self.node(v, item, example) for v, item, example in _items(value, hint, like)]
         tag = _CONTAINERS[type(value)]
         return {tag: nodes} if tag else nodes
 
-    def _object(self, value: Any, hint: Any, like: Any, where: str) -> Node:
-        for at, adapter in enumerate(self.adapters):
-            if type(value) is adapter.kind:
-                return {"p": self.node(adapter.to_plain(value), adapter.hint, None, where), "u": at}
-        allowed = _dataclasses(hint, like)
-        if type(value) not in allowed:
-            raise ConfigError(f"a checkpoint cannot keep {where}: {_why(value, allowed)}")
+    def _pairs(self, value: dict[Any, Any], hint: Any, like: Any) -> list[Node]:
+        key, item = _pair(_hint(hint, like))
+        example = next(iter(like.values()), None) if isinstance(like, dict) else None
+        nodes = []
+        for k, v in value.items():
+            nodes.append(self.node(k, key, None))
+            try:
+                nodes.append(self.node(v, item, example))
+            except _Unkeepable as error:
+                error.path.append(f"[{k!r}]")
+                raise
+        return nodes
+
+    def _object(self, value: Any, hint: Any, like: Any) -> Node:
         kind: Any = type(value)
-        nodes = [
-            self.node(getattr(value, name), of, _part(like, value, name), f"{where}.{name}")
-            for name, of in _hints(kind).items()
-        ]
+        for at, adapter in enumerate(self.adapters):
+            if kind is adapter.kind:
+                return {"p": self.node(adapter.to_plain(value), adapter.hint, None), "u": at}
+        allowed = _dataclasses(_hint(hint, like), _type(like))
+        if kind not in allowed:
+            raise _Unkeepable(_why(value, allowed))
+        known = like if type(like) is kind else None
+        nodes = []
+        for name, of in _hints(kind).items():
+            try:
+                nodes.append(self.node(getattr(value, name), of, getattr(known, name, None)))
+            except _Unkeepable as error:
+                error.path.append(f".{name}")
+                raise
         node = {"o": nodes, "l": self._layout(kind)}
         return node | {"u": allowed.index(kind)} if len(allowed) > 1 else node
 
@@ -198,12 +219,13 @@ class _Unpacker:
         return self._arrays[place]
 
     def _dict(self, pairs: list[Node], hint: Any, like: Any) -> dict[Any, Any]:
-        key, item, example = _inside(dict, hint, like)
+        key, item = _pair(_hint(hint, like))
+        example = next(iter(like.values()), None) if isinstance(like, dict) else None
         keys = (self.value(node, key, None) for node in pairs[::2])
         return dict(zip(keys, (self.value(node, item, example) for node in pairs[1::2]), strict=True))
 
     def _dataclass(self, node: Mapping[str, Any], nodes: list[Node], hint: Any, like: Any) -> Any:
-        allowed = _dataclasses(hint, like)
+        allowed = _dataclasses(_hint(hint, like), _type(like))
         if not allowed:
             raise TreeError(f"nothing is known about a value with {self.tree.layouts[node['l']]}")
         kind = allowed[node.get("u", 0)]
@@ -212,16 +234,26 @@ class _Unpacker:
             raise TreeError(
                 f"{kind.__name__} must have {list(hints)}; got {self.tree.layouts[node['l']]}, of another fedpace"
             )
-        made = kind.__new__(kind)
+        made, known = kind.__new__(kind), like if type(like) is kind else None
         for (name, of), part in zip(hints.items(), nodes, strict=True):
-            object.__setattr__(made, name, self.value(part, of, _part(like, made, name)))
+            object.__setattr__(made, name, self.value(part, of, getattr(known, name, None)))
         return made
 
 
 # ------------------------------------------------------------ what hints and templates say
 
+_THEMSELVES = {type(None), bool, int, str}
 _CONTAINERS: dict[type, str] = {list: "", tuple: "t", set: "s", frozenset: "f", dict: "d"}
 _NAMED: dict[str, Callable[[Iterable[Any]], Any]] = {"t": tuple, "s": set, "f": frozenset}
+
+
+def _hint(hint: Any, like: Any) -> Any:
+    """A `Typed` template decides."""
+    return like.hint if isinstance(like, Typed) else hint
+
+
+def _type(like: Any) -> type:
+    return type(None) if isinstance(like, Typed) else type(like)
 
 
 @cache
@@ -231,62 +263,55 @@ def _hints(kind: Any) -> dict[str, Any]:
     return {each.name: hints[each.name] for each in fields(kind)}
 
 
-def _options(hint: Any, like: Any) -> tuple[Any, ...]:
-    """What may stand here: the members of a union, or the one hint; a `Typed` template decides."""
-    if isinstance(like, Typed):
-        hint = like.hint
+@cache
+def _options(hint: Any) -> tuple[Any, ...]:
+    """What may stand here: the members of a union, or the one hint."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
-def _dataclasses(hint: Any, like: Any) -> list[type]:
-    named = [each for each in _options(hint, like) if isinstance(each, type) and is_dataclass(each)]
-    if not named and is_dataclass(like) and not isinstance(like, type | Typed):
-        return [type(like)]
-    return named
+@cache
+def _dataclasses(hint: Any, like: type) -> list[type]:
+    """Those that may stand here, as the hint says; where it says nothing, the template's."""
+    named = [each for each in _options(hint) if isinstance(each, type) and is_dataclass(each)]
+    return named or ([like] if is_dataclass(like) else [])
 
 
-def _inside(kind: type, hint: Any, like: Any) -> tuple[Any, Any, Any]:
-    """(hint of a key or first item, of a value, an example of it) of a container."""
-    for option in _options(hint, like):
+@cache
+def _pair(hint: Any) -> tuple[Any, Any]:
+    """Hints of a dict's keys and values."""
+    for option in _options(hint):
         origin = get_origin(option)
-        if isinstance(origin, type) and issubclass(kind, origin):
-            key, item = (*get_args(option), Any, Any)[:2]
-            break
-    else:
-        key = item = Any
-    example = next(iter(like.values()), None) if isinstance(like, dict) else None
-    return key, item, example
+        if isinstance(origin, type) and issubclass(dict, origin):
+            return (*get_args(option), Any, Any)[:2]
+    return Any, Any
+
+
+@cache
+def _each(hint: Any) -> tuple[Any, ...]:
+    """Hints of the items of a list, tuple or set; (hint, ...) where all are alike."""
+    for option in _options(hint):
+        origin = get_origin(option)
+        if origin is tuple:
+            return get_args(option)
+        if isinstance(origin, type) and any(issubclass(kind, origin) for kind in (list, set, frozenset)):
+            return get_args(option)[0], ...
+    return Any, ...
 
 
 def _items(values: Any, hint: Any, like: Any) -> Iterable[tuple[Any, Any, Any]]:
     """(value, hint, example) for each item of a list, tuple or set."""
-    kinds: tuple[Any, ...] = (Any, ...)
-    for option in _options(hint, like):
-        if get_origin(option) is tuple or (get_origin(option) is not None and _holds_items(option)):
-            args = get_args(option)
-            kinds = args if get_origin(option) is tuple else (args[0], ...)
-            break
-    example = next(iter(like), None) if isinstance(like, list | tuple | set | frozenset) else None
+    kinds = _each(_hint(hint, like))
     if len(kinds) == 2 and kinds[1] is ...:
-        return ((value, kinds[0], example) for value in values)
-    return ((value, kind, None) for value, kind in zip(values, kinds, strict=True))
-
-
-def _holds_items(option: Any) -> bool:
-    origin = get_origin(option)
-    return isinstance(origin, type) and any(issubclass(kind, origin) for kind in (list, set, frozenset))
+        example = next(iter(like), None) if isinstance(like, list | tuple | set | frozenset) else None
+        return zip(values, repeat(kinds[0]), repeat(example), strict=False)
+    return zip(values, kinds, repeat(None, len(kinds)), strict=True)
 
 
 def _enumeration(hint: Any, like: Any) -> type[enum.Enum]:
-    for option in _options(hint, like):
+    for option in _options(_hint(hint, like)):
         if isinstance(option, type) and issubclass(option, enum.Enum):
             return option
     return type(like)
-
-
-def _part(like: Any, value: Any, name: str) -> Any:
-    """What stands in the template where field `name` of `value` goes."""
-    return getattr(like, name, None) if type(like) is type(value) else None
 
 
 def _why(value: Any, allowed: Sequence[type]) -> str:
