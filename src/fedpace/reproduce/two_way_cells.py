@@ -29,6 +29,7 @@ Work = dict[str, Any]
 METHODS: Mapping[str, Callable[[float, Work], Algorithm]] = {
     "FedCAMS 1/8": lambda lr, work: algorithms.fedcams(server_lr=lr, codec=EIGHT, **work),
     "FedNLAA": lambda lr, work: algorithms.fednlaa(server_lr=lr, tau=TAU_NLA, **work),
+    "FedNLAA, tau 0.3": lambda lr, work: algorithms.fednlaa(server_lr=lr, tau=0.3, **work),
     "FedAA": lambda lr, work: algorithms.fedaa(server_lr=lr, tau=TAU_AA, **work),
     "FedNLACA 1/8": lambda lr, work: algorithms.fednlaca(server_lr=lr, codec=EIGHT, tau=TAU_TOPK, **work),
     "FedACA 1/8": lambda lr, work: algorithms.fedaca(server_lr=lr, codec=EIGHT, tau=TAU_AA, **work),
@@ -41,6 +42,9 @@ METHODS: Mapping[str, Callable[[float, Work], Algorithm]] = {
     "two_way 1/8": lambda lr, work: algorithms.two_way(server_lr=lr, codec=EIGHT, down_codec=EIGHT, **work),
     "two_way 1/8 lazy": lambda lr, work: algorithms.two_way(
         server_lr=lr, codec=EIGHT, down_codec=EIGHT, memory="ef21", tau=TAU_EF21, **work
+    ),
+    "two_way 1/8 lazy, tau 0.5": lambda lr, work: algorithms.two_way(
+        server_lr=lr, codec=EIGHT, down_codec=EIGHT, memory="ef21", tau=0.5, **work
     ),
     "FedBNLACA 1/32": lambda lr, work: algorithms.fedbnlaca(
         server_lr=lr, codec=THIRTY, down_codec=THIRTY, tau=TAU_TOPK, **work
