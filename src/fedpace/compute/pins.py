@@ -52,7 +52,7 @@ def keep(task: Task, local: SGD, pin: Pin) -> Path:
 def _read() -> dict[str, dict[str, Any]]:
     try:
         pinned: dict[str, dict[str, Any]] = json.loads(_file().read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
+    except (OSError, json.JSONDecodeError):
         return {}
     return pinned
 

@@ -1,0 +1,167 @@
+"""Runs from the command line: kept, listed, resumed, exported, deleted."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from fedpace.cli import VERBS
+from fedpace.cli.entry import parser_of
+from fedpace.record.store import Store
+
+SMALL = ("--clients", 10, "--model", "softmax", "--rounds", 4, "--quiet")
+PAGE = Path(__file__).parents[2] / "docs" / "runs.md"
+
+
+def test_every_run_is_kept_under_a_name_of_its_own(fedpace) -> None:
+    said = fedpace("run", "fedavg", *SMALL[:-1])
+    assert "kept as" in said.out and "fedavg-digits-1" in said.out
+    fedpace("run", "fedavg", *SMALL, "--name", "night")
+    fedpace("run", "fedavg", *SMALL, "--no-store")
+    assert [(entry.name, entry.status) for entry in Store().entries()] == [
+        ("fedavg-digits-1", "done"),
+        ("night", "done"),
+    ]
+
+
+def test_a_kept_run_is_described_whole(fedpace) -> None:
+    fedpace("run", "fedgm", *SMALL, "--name", "night", "--set", "beta=0.5")
+    entry = Store()["night"]
+    assert "Momentum(lr=1.0, beta=0.5" in entry.experiment["algorithm"]
+    assert entry.experiment["task"].startswith("load('digits', clients=10")
+    assert entry.about["versions"]["fedpace"] and entry.about["machine"]["cores"]
+    assert entry.about["papers"] == ["sun2024", "ma2019"]
+    said = fedpace("runs", "show", "night").out
+    assert all(word in said for word in ("night", "fedpace run fedgm", "beta=0.5", "accuracy", "numpy"))
+
+
+def test_its_arguments_make_it_again(fedpace, tmp_path) -> None:
+    devices = tmp_path / "devices.csv"
+    devices.write_text("client,compute_s\n" + "".join(f"{n},{n + 1}\n" for n in range(10)))
+    words = ("--set", "codec=TopK(ratio=0.5)", "--set", "clients_per_round=4", "--population", devices)
+    fedpace("run", "fedcams", *SMALL, *words, "--name", "night", "--json", tmp_path / "a.json")
+    arguments = Store()["night"].arguments
+    assert str(devices) in arguments
+    fedpace("run", *arguments, "--no-store", "--quiet", "--json", tmp_path / "b.json")
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_a_finished_run_shows_its_result_again(fedpace, tmp_path) -> None:
+    first = fedpace("run", "fedavg", *SMALL[:-1], "--name", "night", "--json", tmp_path / "a.json")
+    again = fedpace("resume", "night", "--json", tmp_path / "b.json")
+    assert again.code == 0 and again.out == first.out
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_a_diverged_run_is_kept_as_such(fedpace) -> None:
+    said = fedpace("run", "fedavg", "--clients", 10, "--rounds", 4, "--quiet", "--set", "server_lr=1e30")
+    assert said.code == 3
+    [entry] = Store().entries()
+    assert entry.status == "diverged" and "not finite" in entry.note
+
+
+def test_an_interrupted_run_goes_on_to_the_same_file(fedpace, tmp_path, monkeypatch) -> None:
+    from fedpace.record.history import History
+
+    fedpace("run", "fedgm", *SMALL, "--no-store", "--json", tmp_path / "whole.json")
+    step = History.step
+
+    def interrupted(self, record, x) -> None:
+        step(self, record, x)
+        if record.version == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(History, "step", interrupted)
+        words = ("run", "fedgm", *SMALL, "--name", "night", "--checkpoint-every", 1)
+        assert fedpace(*words).code == 130
+    store = Store()
+    assert store["night"].status == "interrupted"
+    assert [record.version for record in store.history(store["night"].id)] == [1, 2, 3]
+    assert (store.folder("night") / "checkpoint.safetensors").exists()
+    assert fedpace("resume", "night", "--quiet", "--json", tmp_path / "resumed.json").code == 0
+    assert (tmp_path / "resumed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+    assert sorted(file.name for file in store.folder("night").iterdir()) == [
+        "lock",
+        "model.safetensors",
+        "timeline.safetensors",
+    ]
+    assert [record.version for record in store.history(store["night"].id)] == [1, 2, 3, 4]
+
+
+def test_histories_are_exported_as_one_table(fedpace, tmp_path) -> None:
+    for name in ("a", "b"):
+        fedpace("run", "fedavg", *SMALL, "--name", name)
+    assert fedpace("runs", "export", "-o", tmp_path / "all.csv").code == 0
+    with open(tmp_path / "all.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["name"], row["version"]) for row in rows] == [
+        (n, str(v)) for n in "ab" for v in (1, 2, 3, 4)
+    ]
+    assert float(rows[0]["loss"]) == Store().history(1)[0].metrics["loss"]
+    fedpace("runs", "export", "b", "-o", tmp_path / "b.csv")
+    assert len((tmp_path / "b.csv").read_text().splitlines()) == 5
+
+
+def test_parquet_has_the_same_table(fedpace, tmp_path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    fedpace("run", "fedavg", *SMALL, "--name", "a")
+    fedpace("runs", "export", "-o", tmp_path / "a.parquet")
+    table = pandas.read_parquet(tmp_path / "a.parquet")
+    assert table["version"].tolist() == [1, 2, 3, 4] and table["clients"][0].tolist() == list(range(10))
+
+
+def test_deleted_runs_are_gone(fedpace) -> None:
+    fedpace("run", "fedavg", *SMALL, "--name", "night")
+    assert fedpace("runs", "delete", "night").code == 0
+    assert "no run is kept" in fedpace("runs").out
+    assert not Store().folder("night").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["resume", "nigth"], "resume: run must be one of night; got 'nigth' (did you mean night?)"),
+        (["run", "fedavg", "--name", "night"], "run: name must be one that no run has yet; got 'night'"),
+        (["run", "fedavg", "--name", "a/b"], "run: name must be letters, digits"),
+        (["run", "fedavg", "--name", "x", "--no-store"], "run: --name must go with a run that is kept"),
+        (
+            ["run", "fedavg", "--checkpoint-every", "soon"],
+            "run: checkpoint every must be steps (100) or real",
+        ),
+        (["runs", "export", "-o", "a.xls"], "runs: --output must end in .csv or .parquet; got 'a.xls'"),
+        (["report", "day"], "report: run must be one of night; got 'day'"),
+    ],
+)
+def test_bad_input_is_one_line(fedpace, tmp_path, monkeypatch, words: list[str], message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    fedpace("run", "fedavg", *SMALL, "--name", "night")
+    said = fedpace(*words, *(SMALL if words[0] == "run" else ()))
+    assert said.code == 2 and said.out == ""
+    assert said.err.startswith(f"fedpace {message}") and said.err.count("\n") == 1
+
+
+def test_without_a_store_a_run_goes_on_and_says_so(fedpace, tmp_path, monkeypatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("FEDPACE_HOME", str(tmp_path / "file"))
+    said = fedpace("run", "fedavg", *SMALL)
+    assert said.code == 0 and "the run is not kept" in said.err
+    assert fedpace("run", "fedavg", *SMALL, "--name", "night").code == 2
+
+
+def test_every_command_of_the_manual_parses() -> None:
+    lines = [
+        line.partition("  #")[0].strip()
+        for block in re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.DOTALL)
+        for line in block.splitlines()
+    ]
+    assert len(lines) >= 6
+    for line in lines:
+        _, verb, *words = shlex.split(line)
+        assert verb in VERBS
+        parser_of(verb).parse_args(words)
