@@ -293,11 +293,10 @@ EXPERIMENT = Experiment(
         ),
         Setting("FedBuff", "concurrency not stated", "everybody at work; also 2n at work"),
         Setting("FAVANO", "rhythm of the server not stated", "one step per cycle of the fastest client"),
-        Setting("evaluation", "not stated", "every 0.25 virtual seconds (full: 1 s); costs no virtual time"),
         Setting(
-            "cut",
-            "> 880 s printed where not reached",
-            "quick: 40 s (FAVANO, AsySG 20 s); full: 600 and 880 s",
+            "evaluation; cut",
+            "not stated; > 880 s printed where not reached",
+            "every 0.25 virtual seconds (full: 1 s); 40 s (FAVANO, AsySG 20 s; full: 600 and 880 s)",
         ),
     ),
 )

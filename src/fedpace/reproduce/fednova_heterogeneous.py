@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, Named
 from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
     found = [
         _better(results, p, solver, e) for p, bed in beds.items() for e in EPOCHS for solver in bed.solvers
     ]
-    found += [_rounds(edition, results, place, bed) for place, bed in beds.items()]
+    found += [_rounds(results, place, bed) for place, bed in beds.items()]
     synthetic = next(iter(beds))
     found += [_where(results, synthetic), _prox(results, synthetic)]
     vgg = not_run(
@@ -147,20 +148,20 @@ def _better(results: Results, place: str, solver: str, epochs: str) -> Finding:
     return Finding(claim, "Figure 6", f"{avg:.1f} → {nova:.1f} %", judged(nova.above(avg)))
 
 
-def _rounds(edition: str, results: Results, place: str, bed: Bed) -> Finding:
+def _rounds(results: Results, place: str, bed: Bed) -> Finding:
     claim = f"FedNova needs about half the rounds for FedAvg's final accuracy, {place}"
-    pairs = [
-        (_name(place, "FedAvg", s, e), _name(place, "FedNova", s, e)) for s in bed.solvers for e in EPOCHS
-    ]
+    pairs = [[_name(place, m, s, e) for m in ("FedAvg", "FedNova")] for s in bed.solvers for e in EPOCHS]
     if not results.have(*(name for pair in pairs for name in pair)):
         return not_run(claim, "Figure 6: about half")
-    shares = []
-    for avg, nova in pairs:
-        target = results.final(avg, last=LAST).mean / 100
-        took = results.to_target(nova, target, draw.steps)
-        shares.append(took.mean / bed.rounds if took.reached else 1.0)
+    shares = [_share(results.of(avg), results.of(nova), bed.rounds) for avg, nova in pairs]
     ours = "shares " + ", ".join(f"{share:.2f}" for share in shares) + f" of {bed.rounds} rounds"
     return Finding(claim, "Figure 6: about half", ours, judged(sum(shares) / len(shares) <= 0.6))
+
+
+def _share(avg: Sequence[Outcome], nova: Sequence[Outcome], rounds: int) -> float:
+    """Seed by seed: the part of the rounds after which FedNova is where FedAvg ends; 1 if it never is."""
+    reached = [own.first_at(other.final("accuracy", LAST)) for own, other in zip(nova, avg, strict=False)]
+    return sum(rounds if point is None else point.version for point in reached) / (rounds * len(reached))
 
 
 def _where(results: Results, place: str) -> Finding:
@@ -191,10 +192,7 @@ def _prox(results: Results, place: str) -> Finding:
     gains = [
         results.final(nova, last=LAST).mean - results.final(prox, last=LAST).mean for prox, nova in pairs
     ]
-    note = (
-        "the +5 points for τ_eff alone are not expected: with the stated rate and μ it enlarges the server step by "
-        "2.5 % or less."
-    )
+    note = "+5 points for τ_eff alone are not to be expected: with the stated rate and μ the step grows by 2.5 %."
     ours = ", ".join(f"{gain:+.1f} points ({e})" for gain, e in zip(gains, EPOCHS, strict=True))
     return Finding(claim, published, ours, judged(min(gains) > 0), note)
 
@@ -273,7 +271,8 @@ EXPERIMENT = Experiment(
         "τ_eff is large, and FedNova gives the fresh gradients of small clients τ_eff steps' worth of weight; its "
         "theory asks for rates below 1/(2 τ_eff L). The rate here is one at which both are stable on every seed tried. "
         "On Fashion-MNIST with a hidden layer of 32 and 14 rounds at rate 0.02 FedNova did not come out ahead: plain "
-        "SGD, E = 2, was better on two splits of three and worse on the third (79.1 → 78.4 % on average)."
+        "SGD, E = 2, was better on two splits of three and worse on the third (79.1 → 78.4 % on average). "
+        "Digits are nearly solved by both: one of the 360 test images is 0.3 points, as much as lies between them."
     },
     settings={
         "quick": (
@@ -282,20 +281,18 @@ EXPERIMENT = Experiment(
                 "CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)",
                 "synthetic(1,1) with softmax regression; digits (1,437 images), one hidden layer of 32, Dirichlet 0.1",
             ),
-            Setting("rounds", "100", "100"),
             Setting(
                 "local rates",
                 "0.05; momentum 0.02; synthetic 0.02",
                 "synthetic 0.001, digits 0.03; momentum two fifths of that; constant",
             ),
-            Setting("batch", "32; synthetic 20", "digits 10; synthetic 20"),
+            Setting("batch; rounds", "32, synthetic 20; 100", "digits 10, synthetic 20; 100"),
             *_COMMON,
         ),
         "full": (
             Setting("data, network", "CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)", "the same"),
-            Setting("rounds", "100", "100 (CIFAR-10), 200 (synthetic)"),
             Setting("local rates", "0.05; momentum 0.02; synthetic 0.02", "the same, constant"),
-            Setting("batch", "32; synthetic 20", "the same"),
+            Setting("batch; rounds", "32, synthetic 20; 100", "the same; synthetic 200"),
             *_COMMON,
         ),
     },
