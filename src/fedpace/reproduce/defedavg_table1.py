@@ -126,11 +126,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
         *found,
         *(_ratio(edition, results, split) for split in METHODS),
         _fedbuff(edition, results),
-        not_run(
-            "the same on CIFAR-10 (70 % iid, 60 % two-class)",
-            "DeFedAvg fastest in all 8 cells",
-            "runs of hours each.",
-        ),
+        not_run("the same on CIFAR-10", "DeFedAvg fastest in all 8 cells", "runs of hours each."),
     ]
 
 
