@@ -31,7 +31,7 @@ RANKS = (
     {"sim"},
     {"tasks", "record", "theory", "citations", "check"},
     {"algorithms", "experiment"},
-    {"reproduce"},
+    {"reproduce", "bench"},
     {"cli"},
 )
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
@@ -42,9 +42,9 @@ CORE = ("server", "client", "sim", "algorithm.py", "vector.py", "random.py", "er
 
 # What only some places may import, and which.
 ONLY_IN = {
-    "torch": ("tasks", "compute"),
+    "torch": ("tasks", "compute", "bench"),
     "sklearn": ("tasks",),
-    "time": ("experiment", "compute", "cli"),
+    "time": ("experiment", "compute", "bench", "cli"),
     "random": (),
     "socket": (),
     "asyncio": (),

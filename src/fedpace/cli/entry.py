@@ -26,6 +26,7 @@ VERBS = {
     "timeline": "Draw who did what when, and add it up.",
     "advise": "Compute learning-rate limits, stage tables and the bias of plain averaging.",
     "data": "Get, import, check and look at data sets.",
+    "bench": "Measure fedpace beside bare torch loops, on this machine.",
 }
 
 _HELP = """\

@@ -19,7 +19,7 @@ from fedpace.tasks.descend import descend
 from fedpace.tasks.evaluation import Spread, measured
 from fedpace.tasks.examples import Batch, Examples
 from fedpace.tasks.fast import Solver, solver
-from fedpace.tasks.fast.lanes import Lanes, lane_of
+from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
 from fedpace.tasks.fast.order import planned
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import Objective
@@ -108,6 +108,11 @@ class TorchTask:
         self._flat.reset(self._given)
         lanes = Lanes(self._flat, self.objective)
         return lanes if lanes.works(self.client_data(0).take(np.arange(1))) else None
+
+    @property
+    def lanes(self) -> int:
+        """How many solves can be one computation."""
+        return 1 if self._lanes is None else WIDTH
 
     def lane(self, request: Request) -> int | None:
         """Requests with one local rule and different lanes may be solved together; None: each alone."""

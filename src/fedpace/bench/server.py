@@ -1,17 +1,18 @@
-"""A whole server step against streaming the same bytes: `python benchmarks/server_step.py [--size N] [--updates M]`.
+"""A whole server step against streaming the same bytes.
 
 Aggregating M updates and stepping has to read and write a certain number of vectors. The baseline moves the same
 number with the cheapest numpy operations into memory that is there already. Both run on one thread, in turns,
-and are measured in processor seconds; the median of the ratios is printed. What else runs on the machine then
+and are measured in processor seconds; the median of the ratios counts. What else runs on the machine then
 matters through the memory bus only, which slows both.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,37 +64,25 @@ def seconds(action: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--size", type=int, default=100_000_000)
-    parser.add_argument("--updates", type=int, default=10)
-    parser.add_argument("--repeats", type=int, default=5)
-    args = parser.parse_args()
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One rule: seconds of a step, seconds of streaming the same bytes, and the median of their ratios."""
+
+    rule: str
+    seconds: float
+    streaming: float
+    ratio: float
+
+
+def measure(size: int = 100_000_000, updates: int = 10, repeats: int = 5) -> Iterator[Result]:
     rng = np.random.default_rng(0)
-    x, delta = (rng.standard_normal(args.size, dtype=np.float32) for _ in range(2))
+    x, delta = (rng.standard_normal(size, dtype=np.float32) for _ in range(2))
     total, out = np.zeros_like(x), np.zeros_like(x)
-    print(f"{args.size:,} float32 parameters, {args.updates} updates, median of {args.repeats}")
     for name, (aggregate, opt, keeps) in RULES.items():
         kept, state = [np.zeros_like(x) for _ in range(keeps)], opt.init(x)
         state = server_step(aggregate, opt, x, delta, 2, state)  # compiles, and touches what is kept
-        ours, streamed = [], []
-        for _ in range(args.repeats):
-            streamed.append(seconds(lambda kept=kept: stream(x, delta, total, out, kept, args.updates)))
-            ours.append(
-                seconds(
-                    lambda aggregate=aggregate, opt=opt, state=state: server_step(
-                        aggregate, opt, x, delta, args.updates, state
-                    )
-                )
-            )
-        ratio = statistics.median(a / b for a, b in zip(ours, streamed, strict=True))
-        print(
-            f"{name:<20} {statistics.median(ours):6.3f} s   streaming {statistics.median(streamed):6.3f} s   "
-            f"ratio {ratio:.2f}"
-        )
-
-
-if __name__ == "__main__":
-    main()
+        streamed = partial(stream, x, delta, total, out, kept, updates)
+        stepped = partial(server_step, aggregate, opt, x, delta, updates, state)
+        turns = [(seconds(stepped), seconds(streamed)) for _ in range(repeats)]
+        ours, theirs = (statistics.median(column) for column in zip(*turns, strict=True))
+        yield Result(name, ours, theirs, statistics.median(a / b for a, b in turns))

@@ -1,0 +1,159 @@
+"""fedpace bench [WHAT ...]"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from fedpace.cli import show
+from fedpace.cli.experiment import add_options, load_task, make_algorithms
+from fedpace.cli.parser import count
+from fedpace.errors import unknown
+
+if TYPE_CHECKING:
+    from fedpace.bench.sitting import Result
+
+Rows = list[dict[str, Any]]
+WHAT = ("W1", "W2", "W3", "async", "server", "codecs", "scale", "startup", "tune")
+USUAL = ("W1", "W2", "W3", "async", "startup")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what", nargs="*", metavar="WHAT", help=f"{', '.join(WHAT)} (default: {' '.join(USUAL)})"
+    )
+    parser.add_argument("--repeats", type=count, default=5, metavar="N", help="turns (default: %(default)s)")
+    parser.add_argument("--json", metavar="FILE", help="write all numbers there, too")
+    parser.add_argument("--peers", action="store_true", help="also run other frameworks, where installed")
+    parser.add_argument(
+        "--algorithm", default="fedavg", metavar="NAME", help="for tune (default: %(default)s)"
+    )
+    add_options(parser)
+    parser.set_defaults(rounds=5, workers=os.cpu_count() or 1)
+
+
+def command(args: argparse.Namespace) -> int:
+    """Measure fedpace beside bare torch loops, on this machine.
+
+    W1, W2, W3, async   local training: fedpace and a plain torch loop take turns; ratios to the loop in two
+                        processes count
+    server, codecs      a server step of 100 million parameters against streaming the same bytes; codecs
+                        against one copy
+    scale               one million clients, one thousand of them per round
+    startup             --help, and the first round of a small run
+    tune                time the engines on an experiment of your own (--task, --model, --set, ...) and pin the
+                        fastest: `auto` uses it from then on
+    """
+    chosen = args.what or USUAL
+    for name in chosen:
+        if name not in WHAT:
+            raise unknown("WHAT", name, WHAT)
+    measured: dict[str, Rows] = {}
+    for name in chosen:
+        measure: Callable[[argparse.Namespace], Rows] = globals()[f"_{name.lower()}"]
+        measured[name] = measure(args)
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump(measured, file, indent=1)
+    return 0
+
+
+def _training(args: argparse.Namespace, *names: str) -> Rows:
+    from fedpace.bench import peers, sitting
+    from fedpace.bench.contender import WHO
+    from fedpace.bench.workloads import WORKLOADS
+
+    rows: Rows = []
+    for name in names:
+        workload = WORKLOADS[name]
+        commands: dict[str, list[str]] = {who: sitting.command(workload, who) for who in WHO}
+        if args.peers:
+            commands |= peers.commands(workload)
+        results = sitting.measure(workload, commands, args.repeats)
+        _show(f"{name}: {workload.title}", results, workload.target)
+        rows += [result.plain() for result in results]
+    return rows
+
+
+def _show(title: str, results: Iterable[Result], target: float) -> None:
+    rows = [
+        (result.who, f"{result.seconds:.4f}", f"{result.ratio:.3f}", f"{result.peak_bytes / 1e6:.0f}")
+        for result in results
+    ]
+    header = (title, "s per round", "of bare 2", "peak MB")
+    show.table(header, rows, "trrr", caption=f"target for fedpace: {target} of bare 2")
+
+
+def _w1(args: argparse.Namespace) -> Rows:
+    return _training(args, "W1")
+
+
+def _w2(args: argparse.Namespace) -> Rows:
+    return _training(args, "W2")
+
+
+def _w3(args: argparse.Namespace) -> Rows:
+    return _training(args, "W3")
+
+
+def _async(args: argparse.Namespace) -> Rows:
+    return _training(args, "W4", "W4d")
+
+
+def _server(args: argparse.Namespace) -> Rows:
+    from fedpace.bench import server
+
+    results = list(server.measure(repeats=args.repeats))
+    rows = [(r.rule, f"{r.seconds:.3f}", f"{r.streaming:.3f}", f"{r.ratio:.2f}") for r in results]
+    show.table(("100 million parameters, 10 updates", "s", "streaming s", "ratio"), rows, "lrrr")
+    return [asdict(result) for result in results]
+
+
+def _codecs(args: argparse.Namespace) -> Rows:
+    from fedpace.bench import codecs
+
+    results = codecs.measure(repeats=args.repeats)
+    rows = [(r.codec, f"{r.encode:.2f}", f"{r.decode:.2f}", f"{r.share:.4f}") for r in results]
+    show.table(("10 million values, in copies", "encode", "decode", "bytes of dense"), rows, "lrrr")
+    return [asdict(result) for result in results]
+
+
+def _scale(args: argparse.Namespace) -> Rows:
+    command = [sys.executable, "-m", "fedpace.bench.scale"]
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    result: dict[str, Any] = json.loads(said)
+    row = (
+        f"{result['clients']:,}",
+        f"{result['per_round']:,}",
+        f"{result['seconds']:.3f}",
+        f"{result['peak_bytes'] / 1e6:.0f}",
+    )
+    show.table(("clients", "per round", "s per round", "peak MB"), [row], "rrrr")
+    return [result]
+
+
+def _startup(args: argparse.Namespace) -> Rows:
+    from fedpace.bench import startup
+
+    seconds = startup.measure(args.repeats)
+    show.table(("command", "s"), [(name, f"{value:.2f}") for name, value in seconds.items()], "lr")
+    return [{"command": name, "seconds": value} for name, value in seconds.items()]
+
+
+def _tune(args: argparse.Namespace) -> Rows:
+    from fedpace.bench import tuning
+    from fedpace.compute import pins
+
+    algorithm = make_algorithms([args.algorithm], args)[args.algorithm]
+    task = load_task(args, args.seed)
+    results = tuning.timed(algorithm, task, args.workers, args.rounds, args.repeats)
+    rows = [(result.pin.engine, str(result.pin.workers), f"{result.seconds:.4f}") for result in results]
+    where = pins.keep(task, algorithm.local, results[0].pin)
+    show.table(("engine", "workers", "s per round"), rows, "lrr", caption=f"the first is pinned in {where}")
+    return [asdict(result) for result in results]
