@@ -224,6 +224,8 @@ def test_a_full_disk_stops_the_run_cleanly_and_leaves_the_last_checkpoint(
     ) as stop:
         simulate(folder)
     assert len(stop.value.run.history) == 9
+    heads = [checkpoint.read(folder / name)[0] for name in (checkpoint.PREVIOUS, checkpoint.CURRENT)]
+    assert [head["version"] for head in heads] == [3, 6]
     monkeypatch.undo()
     assert sorted(file.name for file in folder.iterdir()) == [
         "checkpoint.previous.safetensors",

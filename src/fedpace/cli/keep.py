@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from fedpace.sim import Population, Recorder
 
 EVERY = "60s"
+MOST_SESSIONS = 200_000
+MOST_CLIENTS = 10_000
 OVER = ("done", "diverged", "stalled")  # nothing is left to resume
 _WORDS = (
     "task",
@@ -174,7 +176,7 @@ def obtain(
             return artifacts.load(store, entry, what.algorithm), entry
     for entry in known:
         if store is not None and not store.is_alive(entry) and entry.status != "stopped":
-            options.pop("traces", None)
+            options["traces"] = options.get("traces", False) or few_sessions(what)
             return carry_on(what, store, entry, **options), None
     return execute(what, store, **options), None
 
@@ -192,8 +194,14 @@ def execute(
 ) -> Run:
     """Run it; in the store, if there is one, from the first moment on."""
     if store is not None:
-        entry = _begin(what, store, name)
-        return carry_on(what, store, entry, every=every, progress=progress, recorders=recorders, track=track)
+        entry, traces = _begin(what, store, name), traces or few_sessions(what)
+        options: dict[str, Any] = {
+            "traces": traces,
+            "progress": progress,
+            "recorders": recorders,
+            "track": track,
+        }
+        return carry_on(what, store, entry, every=every, **options)
     with tracked(track, what.algorithm.name, what.about()) as trackers:
         return _simulate(what, traces=traces, progress=progress, recorders=[*recorders, *trackers])
 
@@ -205,6 +213,7 @@ def carry_on(
     *,
     every: int | str = EVERY,
     previous: bool = False,
+    traces: bool = True,
     progress: bool = False,
     recorders: Sequence[Recorder] = (),
     track: Sequence[str] = (),
@@ -219,7 +228,7 @@ def carry_on(
     try:
         with tracked(track, entry.name, entry.experiment) as trackers:
             told = [writer, *recorders, *trackers]
-            run = _simulate(what, traces=True, progress=progress, checkpoint=plan, recorders=told)
+            run = _simulate(what, traces=traces, progress=progress, checkpoint=plan, recorders=told)
     except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
         error.run = _completed(error.run, entry, writer)
         full = isinstance(error, StorageError)  # then less is kept, and the first error is the one to tell
@@ -228,6 +237,12 @@ def carry_on(
         raise
     _end(store, entry, run, writer, "done", "")
     return _completed(run, entry, writer)
+
+
+def few_sessions(what: Experiment) -> bool:
+    """Whether who did what when is small enough to be kept without being asked for."""
+    per_step = what.algorithm.pace.per_step or what.task.clients
+    return what.how["rounds"] * per_step <= MOST_SESSIONS and what.task.clients <= MOST_CLIENTS
 
 
 def _status(error: FedpaceError | InterruptedRun) -> str:

@@ -62,6 +62,7 @@ def command(args: argparse.Namespace) -> int:
             entry,
             every=args.checkpoint_every,
             previous=args.previous,
+            traces=args.timeline is not None or keep.few_sessions(what),
             progress=not args.quiet,
             track=args.track,
         )

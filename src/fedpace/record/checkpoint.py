@@ -27,6 +27,7 @@ from fedpace.record.tree import Array, Tree
 FORMAT = 1
 CURRENT = "checkpoint.safetensors"
 PREVIOUS = "checkpoint.previous.safetensors"
+NEXT = "checkpoint.next.safetensors"
 
 Head = dict[str, Any]
 
@@ -64,11 +65,13 @@ def decode(data: bytes) -> tuple[Head, Tree]:
 
 
 def write(folder: Path, data: bytes) -> None:
-    """Make `data` the current checkpoint, and the current one the previous."""
-    current = folder / CURRENT
+    """Make `data` the current checkpoint, and the current one the previous; a full disk changes neither."""
+    current, fresh = folder / CURRENT, folder / NEXT
+    files.write(fresh, data)
     if current.exists():
         _copy(current, folder / PREVIOUS)
-    files.write(current, data)
+    os.replace(fresh, current)
+    files.sync_folder(folder)
 
 
 def read(path: Path) -> tuple[Head, Tree]:
@@ -92,7 +95,7 @@ def step_back(folder: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    for name in (CURRENT, PREVIOUS):
+    for name in (CURRENT, PREVIOUS, NEXT):
         (folder / name).unlink(missing_ok=True)
 
 

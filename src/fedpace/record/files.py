@@ -65,7 +65,7 @@ def write(path: str | Path, data: bytes, *, durable: bool = True) -> None:
             temporary.unlink()
         raise
     if durable:
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
 
 def to_json(value: Any) -> str:
@@ -90,7 +90,8 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make renames in the folder survive a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
