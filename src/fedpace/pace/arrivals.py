@@ -33,6 +33,10 @@ class Arrivals:
 
     def __post_init__(self) -> None:
         require_count(self.buffer, "buffer")
+        piles_up = self.distinct and self.reuse_model
+        require(
+            not piles_up, "distinct", True, "False with reuse_model, where a fast client's updates pile up"
+        )
 
     @property
     def client(self) -> Continuous:

@@ -1,5 +1,6 @@
 """The virtual clock: timeline, devices, simulate."""
 
+from fedpace.sim import presets
 from fedpace.sim.laws import Between, Inverse
 from fedpace.sim.population import Devices, Population
 from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
@@ -15,4 +16,5 @@ __all__ = [
     "Recorder",
     "StepRecord",
     "Watcher",
+    "presets",
 ]

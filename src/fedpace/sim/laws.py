@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from fedpace.errors import require
 Values = npt.NDArray[np.float64]
 
 
+@runtime_checkable
 class Law(Protocol):
     """Draws one value per client, once per run."""
 
@@ -54,7 +55,7 @@ Quantity = float | tuple[float, ...] | Law
 
 def quantity(value: float | Sequence[float] | Law, what: str) -> Quantity:
     """A checked quantity: numbers are >= 0 and finite."""
-    if isinstance(value, Between | Inverse):
+    if isinstance(value, Law):
         return value
     numbers = np.asarray(value, dtype=float)
     require(
