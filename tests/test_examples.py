@@ -1,0 +1,33 @@
+"""The examples about algorithms run as they are and print what they promise."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def printed(name: str) -> str:
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(ROOT / "examples" / name)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=900)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_combinations_that_nobody_published_learn():
+    rows = dict(re.findall(r"^(.+?) {2,}(\d\.\d{3}) ", printed("combinations.py"), re.MULTILINE))
+    assert len(rows) == 6
+    assert all(float(rows[name]) > 0.85 for name in rows if "+" in name)
+
+
+@pytest.mark.long
+def test_normalised_averaging_ends_nearest_to_the_optimum():
+    """The distances of the limits from the pooled optimum, in the order that the weights predict."""
+    text = printed("unequal_work.py")
+    away = {name: float(value) for name, value in re.findall(r"^(\w+) +ends (\d\.\d\d)", text, re.MULTILINE)}
+    assert away["FedNova"] < away["FedProx"] < away["FedAvg"]
