@@ -14,3 +14,9 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     """No test reads or writes the run store of whoever runs the tests."""
     monkeypatch.setenv("FEDPACE_HOME", str(tmp_path_factory.mktemp("home")))
     monkeypatch.delenv("FEDPACE_STORE", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are as wide as in a log file, whatever terminal the tests were started from."""
+    monkeypatch.delenv("COLUMNS", raising=False)
