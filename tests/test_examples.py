@@ -25,6 +25,18 @@ def test_combinations_that_nobody_published_learn():
     assert all(float(rows[name]) > 0.85 for name in rows if "+" in name)
 
 
+def test_timelines_show_what_pacing_does_with_the_time():
+    """Less idling from FedAvg to DeFedAvg; drawing wastes work, first come first served does not."""
+    found = re.findall(r"^(\S+) +([\d.]+) +(\d+)% +(\d+) +(\d+) ", printed("timeline.py"), re.MULTILINE)
+    rows = {name: [float(number) for number in numbers] for name, *numbers in found}
+    seconds, busy, used, wasted = zip(
+        *(rows[n] for n in ("FedAvg", "DeFedAvg-nIID", "DeFedAvg-IID")), strict=True
+    )
+    assert seconds[0] > seconds[1] > seconds[2] and busy[0] < busy[1] < busy[2]
+    assert wasted[0] == wasted[2] == 0 < wasted[1]
+    assert used[0] == used[2] == 36
+
+
 @pytest.mark.long
 def test_normalised_averaging_ends_nearest_to_the_optimum():
     """The distances of the limits from the pooled optimum, in the order that the weights predict."""

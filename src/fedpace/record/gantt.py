@@ -39,7 +39,7 @@ def gantt(rows: Sequence[Stretch], title: str = "", most_clients: int = MOST_CLI
     if not clients:
         raise ConfigError("a timeline to draw must have at least one activity; got none")
     with rc_context({**STYLE, "axes.grid": False}):
-        figure = Figure(figsize=(11, 1.7 + 0.26 * len(clients)), layout="constrained")
+        figure = Figure(figsize=(11, 1.8 + 0.26 * len(clients)), layout="constrained")
         axes = figure.subplots()
         place = {client: at for at, client in enumerate(clients)}
         drawn = _draw(axes, [row for row in rows if row.client in place], place)
@@ -48,7 +48,7 @@ def gantt(rows: Sequence[Stretch], title: str = "", most_clients: int = MOST_CLI
         axes.set(xlabel="virtual seconds", ylabel="client", ylim=(len(clients) - 0.4, -0.6))
         axes.set_xlim(0, 1.003 * max(row.end for row in rows))
         handles = [Patch(color=colour, label=what) for what, colour in LEGEND.items() if colour in drawn]
-        figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), fontsize=9)
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9)
         figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
     return figure
 

@@ -48,7 +48,8 @@ def stretches(
 ) -> list[Stretch]:
     """The server's steps; then the activities by client and time, gaps filled until the last step."""
     outcome = {(fate.client, fate.session): fate for fate in fates}
-    ordered = sorted(activities, key=lambda a: (a.client, a.start, a.end, KINDS.index(a.kind)))
+    # at one instant an update goes before the next model comes
+    ordered = sorted(activities, key=lambda a: (a.client, a.start, a.kind != "upload", a.end))
     end = steps[-1].virtual_seconds if steps else 0.0
     marked = steps if ordered else ()  # without traces there is no timeline
     rows = [Stretch(SERVER, s.virtual_seconds, s.virtual_seconds, "step", s.version) for s in marked]
