@@ -3,7 +3,8 @@
 - `inline`: this process, when a result is needed: the reference;
 - `pool`: worker processes, ahead of need; the bits of `inline` for any number of workers;
 - `vectorised`: many clients as one computation, alone or in a pool; within rounding of `inline`;
-- `auto`: one of these, by task, model and local rule.
+- `ray`: the pool over a Ray cluster (extra `ray`);
+- `auto`: `inline` or `pool`, by task, model and local rule.
 """
 
 from fedpace.compute.auto import choose
@@ -13,7 +14,7 @@ from fedpace.compute.protocol import Engine, Request, Task
 from fedpace.errors import require_count, unknown
 from fedpace.local import SGD
 
-ENGINES = ("auto", "inline", "pool", "vectorised")
+ENGINES = ("auto", "inline", "pool", "vectorised", "ray")
 
 __all__ = ["ENGINES", "Engine", "Inline", "Request", "Task", "engine"]
 
@@ -39,4 +40,8 @@ def _made(name: str, task: Task, workers: int) -> Engine:
         from fedpace.compute.vectorised import Vectorised
 
         return Vectorised(task)
+    if name == "ray":
+        from fedpace.compute.cluster import Cluster
+
+        return Cluster(task, workers)
     return Inline(task)

@@ -1,0 +1,172 @@
+"""The pool over a Ray cluster, for those who outgrow one machine: `compute="ray"`.
+
+An actor per worker holds the task; a model goes into the object store once per version and from there to
+every node that needs it once. Results are those of `inline`. What is lost with an actor or a node is solved
+again by Ray itself: solves are pure, so that changes nothing.
+
+Joins the cluster that RAY_ADDRESS names, else starts Ray on this machine, on the loopback interface.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import numpy as np
+
+from fedpace.compute.inline import solve
+from fedpace.compute.pool import Job, Waiting
+from fedpace.compute.protocol import Request, Task
+from fedpace.errors import ConfigError
+from fedpace.vector import Vector
+
+DEPTH = 2  # solves at an actor: one it works at, one it goes on with
+MODELS = 64  # versions kept in the object store
+
+
+class Solver:
+    """What an actor is made of. It fetches the task when it first needs it, also after it was started again."""
+
+    def __init__(self) -> None:
+        self.task: Task | None = None
+
+    def solve(
+        self, held: list[Any], start: Vector, correction: Vector | None, fields: dict[str, Any]
+    ) -> Vector:
+        """`held` is the task's name in the object store, in a list: Ray would fetch it every time otherwise."""
+        if self.task is None:
+            self.task = importlib.import_module("ray").get(held[0])
+        return solve(self.task, Request(start=start, correction=correction, **fields))
+
+
+class Actors:
+    """The actors for one task, kept from run to run."""
+
+    def __init__(self, ray: Any, task: Task, workers: int) -> None:
+        self.ray, self.task = ray, task
+        self.held = [ray.put(task)]
+        remote = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(Solver)
+        self.actors = [remote.remote() for _ in range(workers)]
+
+    def fit(self, task: Task, workers: int) -> bool:
+        return self.task is task and len(self.actors) == workers and bool(self.ray.is_initialized())
+
+    def end(self) -> None:
+        for actor in self.actors if self.ray.is_initialized() else ():
+            self.ray.kill(actor)
+
+
+_kept: list[Actors] = []
+
+
+def hired(task: Task, workers: int) -> Actors:
+    """The actors of the last run if they fit, else new ones in their place."""
+    ray = started(workers)
+    if not _kept or not _kept[0].fit(task, workers):
+        dismiss()
+        _kept.append(Actors(ray, task, workers))
+    return _kept[0]
+
+
+def dismiss() -> None:
+    """End the actors that are kept for the next run."""
+    while _kept:
+        _kept.pop().end()
+
+
+class Cluster:
+    """`workers` actors, each on one core somewhere."""
+
+    def __init__(self, task: Task, workers: int) -> None:
+        self.name, self.task = f"ray with {workers} actor{'s' * (workers > 1)}", task
+        crew = hired(task, workers)
+        self.ray, self._held = crew.ray, crew.held
+        self._load = dict.fromkeys(crew.actors, 0)
+        self._models: dict[int, tuple[Vector, Any]] = {}
+        self._jobs: dict[tuple[int, int], Job] = {}
+        self._sent: dict[Any, tuple[Job, Any]] = {}  # the promise of a result -> its job and actor
+        self._waiting = Waiting()
+
+    def announce(self, request: Request, finish_s: float) -> None:
+        if request.steps and request.key not in self._jobs:
+            self._jobs[request.key] = Job(request)
+            self._waiting.add(self._jobs[request.key], finish_s)
+
+    def result(self, request: Request) -> Vector:
+        if not request.steps:
+            return np.zeros_like(request.start)
+        job = self._jobs.get(request.key)
+        if job is None or not request.same_as(job.request):
+            self.forget(request)
+            job = self._jobs[request.key] = Job(request)
+            self._waiting.add(job, float("-inf"))
+        self._hand_out()
+        while job.order is None or job.order in self._sent:
+            self._rest()
+        del self._jobs[request.key]
+        return np.array(self.ray.get(job.order))
+
+    def forget(self, request: Request) -> None:
+        job = self._jobs.pop(request.key, None)
+        if job is not None:
+            job.wanted = False
+            if job.order is None:
+                self._waiting.left(job)
+
+    def close(self) -> None:
+        """What was announced and never asked for is dropped; the actors wait for the next run."""
+        for promise in self._sent:
+            self.ray.cancel(promise)
+        self._jobs.clear()
+        self._sent.clear()
+        self._models.clear()
+
+    def _hand_out(self) -> None:
+        while (job := self._waiting.next()) is not None:
+            actor = min(self._load, key=self._load.__getitem__)
+            if self._load[actor] >= DEPTH:
+                return
+            self._waiting.left(job)
+            job.order = self._ask(actor, job.request)
+            self._load[actor] += 1
+            self._sent[job.order] = job, actor
+
+    def _ask(self, actor: Any, request: Request) -> Any:
+        fields = {
+            name: getattr(request, name)
+            for name in ("client", "session", "version", "local", "steps", "seed")
+        }
+        return actor.solve.remote(self._held, self._stored(request.start), request.correction, fields)
+
+    def _stored(self, start: Vector) -> Any:
+        """The object store's name for a model; written once."""
+        if id(start) not in self._models:
+            if len(self._models) == MODELS:
+                del self._models[next(iter(self._models))]
+            self._models[id(start)] = start, self.ray.put(start)
+        return self._models[id(start)][1]
+
+    def _rest(self) -> None:
+        """Wait for some result, and send what that makes room for."""
+        done, _ = self.ray.wait(list(self._sent), num_returns=1)
+        for promise in done:
+            _, actor = self._sent.pop(promise)
+            self._load[actor] -= 1
+        self._hand_out()
+
+
+def started(workers: int) -> Any:
+    """Ray, connected."""
+    try:
+        ray: Any = importlib.import_module("ray")
+    except ImportError:
+        raise ConfigError("compute 'ray' must have Ray installed: pip install 'fedpace[ray]'") from None
+    if not ray.is_initialized():
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        if "RAY_ADDRESS" in os.environ:
+            ray.init(**quiet)
+        else:
+            ray.init(num_cpus=workers, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+    return ray
