@@ -16,6 +16,8 @@ import pytest
 
 from beds import (
     LOCAL,
+    Q3,
+    Q3_TIMES,
     Q4,
     Q4_TIMES,
     Row,
@@ -33,7 +35,11 @@ from fedpace.aggregate import Cached, Contribution, Mean, Pooled
 from fedpace.aggregate.rows import Rows
 from fedpace.aggregate.staleness import Hinge, Polynomial
 from fedpace.algorithm import Algorithm
-from fedpace.sim import Population
+from fedpace.compute import Inline
+from fedpace.server import Step
+from fedpace.sim import Population, Watcher
+from fedpace.sim.simulate import prepare
+from fedpace.sim.watcher import Tally
 from fedpace.tasks import quadratics
 from fedpace.vector import Vector
 
@@ -338,3 +344,26 @@ def test_favano_and_quafl_traces(oracle: str, heard: list[tuple[int, float]]) ->
     assert [steps for steps, _ in heard] == [e for row in printed for e in ints(row["E"])]
     models = [w for row in printed for w in fractions(row["local_models"])]
     assert [w for _, w in heard] == pytest.approx(models, abs=1e-12)
+
+
+class ClientModels(Watcher):
+    """Where every client stands after each step, in the order of their numbers."""
+
+    def __init__(self) -> None:
+        self.simulation: Any = None
+        self.seen: list[list[float]] = []
+
+    def stepped(self, step: Step, now: float, tally: Tally) -> None:
+        states = [client.state for _, client in sorted(self.simulation.clients.items())]
+        self.seen.append([float(state.running.start[0]) for state in states])
+
+
+def test_quafl_clients_average_the_server_into_their_own_models() -> None:
+    """After the ticks: (2, 4, 0), (2, 17/3, 9), (43/9, 17/3, 97/9)."""
+    models = ClientModels()
+    simulation = models.simulation = prepare(D["D2_quafl"], Q3, Q3_TIMES, Inline(Q3), models, rounds=3)
+    simulation.begin()
+    simulation.run(3)
+    expected = ([2, 4, 0], [2, 17 / 3, 9], [43 / 9, 17 / 3, 97 / 9])
+    for found, wanted in zip(models.seen, expected, strict=True):
+        assert found == pytest.approx(wanted, abs=1e-12)
