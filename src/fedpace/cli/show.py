@@ -21,6 +21,7 @@ _COUNTERS = {
     "malformed": "updates rejected as malformed",
     "duplicates": "updates that came twice",
     "resyncs": "links resynchronised",
+    "discarded": "updates in a buffer not full at the end",
 }
 
 
