@@ -9,6 +9,7 @@
 
 from fedpace.compute.auto import choose
 from fedpace.compute.inline import Inline
+from fedpace.compute.memory import keep_freed
 from fedpace.compute.pins import Pin
 from fedpace.compute.protocol import Engine, Request, Task
 from fedpace.errors import require_count, unknown
@@ -24,6 +25,7 @@ def engine(name: str, task: Task, workers: int = 1, local: SGD | None = None) ->
     if name not in ENGINES:
         raise unknown("compute", name, ENGINES)
     require_count(workers, "workers")
+    keep_freed()
     chosen = Pin(name, workers) if name != "auto" else choose(task, workers, local)
     made = _made(chosen.engine, task, chosen.workers)
     if solving := getattr(task, "solving", ""):

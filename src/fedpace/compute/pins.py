@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,8 @@ def kind(task: Task, local: SGD) -> str:
 
 def find(task: Task, local: SGD | None) -> Pin | None:
     """The choice pinned for this work, if any."""
-    found = None if local is None else _read().get(kind(task, local))
+    pinned = _read()
+    found = pinned.get(kind(task, local)) if pinned and local is not None else None
     return None if found is None else Pin(str(found["engine"]), int(found["workers"]))
 
 
@@ -65,6 +67,7 @@ def _file() -> Path:
     return platformdirs.user_data_path("fedpace") / "tuned.json"
 
 
+@cache
 def _version(name: str) -> str:
     try:
         return version(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -57,34 +58,42 @@ class DenseSolver:
         self._y = aligned(int(self._shape.begins[-1]) + widths[-1] * (widths[-2] + 1), dtype)
         self._gradient = self._y[:0]
         self._input_type = torch.from_numpy(self._y).dtype
+        self._last: tuple[Tensors | None, Array, Array] = None, self._gradient, self._gradient
         self._room, self._scratch = 0, scratch_for(widths, 1, dtype)
 
     def takes(self, data: Examples) -> bool:
         """Whether these are labelled vectors in memory."""
-        return (
-            isinstance(data, Tensors)
-            and data.inputs.dtype == self._input_type
-            and data.targets.dtype == torch.int64
-            and data.targets.ndim == 1
-            and data.inputs[0].numel() == self.widths[0]
-            and bool(loops.in_range(data.targets.numpy(), self.widths[-1]))
-        )
+        if data is not self._last[0] and not self._look(data):
+            return False
+        return bool(loops.in_range(self._last[2], self.widths[-1]))
+
+    def _look(self, data: Examples) -> bool:
+        """Remember these samples as arrays, if they are of the right kind."""
+        if not isinstance(data, Tensors):
+            return False
+        rows, labels = data.inputs, data.targets
+        kinds = (rows.dtype, labels.dtype, labels.ndim, math.prod(rows.shape[1:]))
+        if kinds != (self._input_type, torch.int64, 1, self.widths[0]):
+            return False
+        self._last = data, rows.reshape(len(labels), -1).contiguous().numpy(), labels.numpy()
+        return True
 
     def solve(self, request: Request, data: Tensors) -> Vector:
-        """delta of the request."""
+        """delta of the request, on samples that it takes."""
         y, start = self._y, np.asarray(request.start, self.dtype)
-        order, ends = planned(request, len(data))
+        _, rows, labels = self._last
+        order, ends = planned(request, len(labels))
         self._make_room(int(ends[0]))
         y[:] = start
         loops.descend(
             y,
             y[:0] if is_plain(request) else self._gradient_memory(),
             self._shape,
-            rows_of(data),
-            data.targets.numpy(),
+            rows,
+            labels,
             order,
             ends,
-            rates(request.local, request.steps, y),
+            rates(request.local, request.steps, self.dtype),
             rule(request.local, request.correction, y),
             self._scratch,
         )
@@ -103,9 +112,3 @@ class DenseSolver:
         if not self._gradient.size:
             self._gradient = aligned(self._y.size, self.dtype)
         return self._gradient
-
-
-def rows_of(data: Tensors) -> Array:
-    """Inputs as one row per sample."""
-    rows: Array = data.inputs.reshape(len(data), -1).contiguous().numpy()
-    return rows

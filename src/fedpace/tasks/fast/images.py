@@ -149,7 +149,7 @@ class ImageSolver:
         y, start = self._y.vector, np.asarray(request.start, self.dtype)
         self._order.take(start, y)
         order, ends = planned(request, len(data))
-        steps = rates(request.local, request.steps, y)
+        steps = rates(request.local, request.steps, self.dtype)
         if is_plain(request) and ends[0] <= self.at_once:
             for low, high, rate in zip([0, *ends], ends, steps, strict=False):
                 self._add(self._y, data, order[low:high], -rate / (high - low))

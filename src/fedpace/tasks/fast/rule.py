@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +23,12 @@ def is_plain(request: Request) -> bool:
     return not any(others) and local.clip is None and request.correction is None
 
 
-def rates(local: SGD, steps: int, like: Array) -> Array:
+@lru_cache(maxsize=64)
+def rates(local: SGD, steps: int, dtype: np.dtype[Any]) -> Array:
     """The learning rate of every step."""
-    return np.array([local.rate(k) for k in range(steps)], like.dtype)
+    found = np.array([local.rate(k) for k in range(steps)], dtype)
+    found.flags.writeable = False
+    return found
 
 
 def rule(local: SGD, correction: Vector | None, y: Array) -> Rule:
