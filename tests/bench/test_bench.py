@@ -1,0 +1,142 @@
+"""What `fedpace bench` does around its stopwatch; no test here depends on a measured time."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedpace import tasks
+from fedpace.bench import bare, codecs, peers, server, sitting, tuning
+from fedpace.bench.sitting import Result
+from fedpace.bench.workloads import PER_ROUND, WORKLOADS, Workload
+from fedpace.compute import crew
+from fedpace.compute.pins import Pin
+from fedpace.errors import ConfigError, FedpaceError
+
+SMALL = Workload(
+    "small", "digits", "digits", "softmax", 12, rounds=2, target=0.5, work={"epochs": 2}, batch_size=32
+)
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+    crew.dismiss()
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
+def test_every_workload_solves_ten_clients_per_step(workload: Workload) -> None:
+    algorithm = workload.make_algorithm()
+    pace = algorithm.pace
+    members = [
+        getattr(pace, name) for name in ("clients_per_round", "buffer", "draws") if hasattr(pace, name)
+    ]
+    assert PER_ROUND in members
+    assert (algorithm.local.lr, algorithm.local.batch_size) == (workload.lr, 10)
+
+
+def test_noise_of_the_same_shape_stands_in_for_missing_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any, **__: Any) -> None:
+        raise ConfigError("mnist is not at hand")
+
+    monkeypatch.setattr(tasks, "load", missing)
+    task = WORKLOADS["W1"].make_task()
+    assert (task.name, task.clients, task.layout.size) == ("noise", 1000, 784 * 10 + 10)
+    assert {task.samples(client) for client in range(1000)} == {60.0}
+
+
+def test_the_bare_loops_train_as_long_as_fedpace_does() -> None:
+    """Two epochs in batches of 32; a loop's result is the mean of where its clients ended."""
+    task = SMALL.make_task()
+    loop = bare.Loop(SMALL, task)
+    sizes = [len(batch) for batch in loop._batches(int(task.samples(0)))]
+    assert sum(sizes) == 2 * task.samples(0)
+    steps = SMALL.make_algorithm().local.work(0, 0, task.samples(0), 1.0, np.random.default_rng(0))
+    assert len(sizes) == steps
+
+
+@pytest.mark.parametrize("make", [bare.one_process, bare.two_processes])
+def test_the_bare_loops_learn(make: Any) -> None:
+    task = SMALL.make_task()
+    run = make(SMALL, task)
+    before = float(nn.functional.cross_entropy(*_outputs(task, run)))
+    run(5)
+    assert float(nn.functional.cross_entropy(*_outputs(task, run))) < before / 2
+
+
+def _outputs(task: tasks.LoadedTask, run: Callable[[int], None]) -> tuple[torch.Tensor, torch.Tensor]:
+    weights, bias = inspect.getclosurevars(run).nonlocals["model"]
+    inputs, targets = task.test.take(np.arange(360))
+    return inputs.flatten(1) @ weights.T + bias, targets
+
+
+SPEAKER = """
+import json, sys
+print(json.dumps({"ready": True}), flush=True)
+seconds = iter(%r)
+for line in sys.stdin:
+    print(json.dumps({"seconds": int(line) * next(seconds), "peak_bytes": 7}), flush=True)
+"""
+
+
+def speaker(*seconds: float) -> list[str]:
+    return [sys.executable, "-c", SPEAKER % (seconds,)]
+
+
+def test_medians_over_turns_and_of_ratios_within_a_turn() -> None:
+    commands = {"bare 2": speaker(1.0, 10.0, 2.0), "fedpace 1": speaker(0.5, 3.0, 0.8)}
+    yardstick, ours = sitting.measure(SMALL, commands, repeats=3)
+    assert yardstick == Result("small", "bare 2", 2.0, 1.0, 7)
+    assert (ours.who, ours.seconds, ours.ratio) == ("fedpace 1", 0.8, pytest.approx(0.4))
+
+
+def test_a_contender_that_ends_early_is_named() -> None:
+    with pytest.raises(FedpaceError, match="a contender ended early: .*'nothing'"):
+        sitting.measure(SMALL, {"bare 2": [sys.executable, "-c", "pass", "nothing"]}, repeats=1)
+
+
+def test_peers_take_part_where_they_are_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    for name in ("flower", "absent"):
+        (scripts / f"{name}.py").touch()
+    python = tmp_path / "flower" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    monkeypatch.setattr(peers, "SCRIPTS", scripts)
+    monkeypatch.delenv("FEDPACE_PEERS", raising=False)
+    assert peers.commands(WORKLOADS["W1"]) == {}
+    monkeypatch.setenv("FEDPACE_PEERS", str(tmp_path))
+    assert peers.commands(WORKLOADS["W1"]) == {"flower": [str(python), str(scripts / "flower.py"), "W1"]}
+    assert peers.commands(WORKLOADS["W4"]) == {}
+
+
+def test_ratios_of_server_steps_and_codecs() -> None:
+    steps = list(server.measure(size=200_000, updates=3, repeats=1))
+    assert [step.rule for step in steps] == list(server.RULES)
+    assert all(step.ratio == pytest.approx(step.seconds / step.streaming) for step in steps)
+    found = {result.codec: result.share for result in codecs.measure(entries=100_000, repeats=1)}
+    assert found.keys() == codecs.CODECS.keys()
+    assert found["dense"] == pytest.approx(1, abs=1e-3) and found["4 bits, nearest"] == pytest.approx(
+        1 / 8, abs=1e-2
+    )
+
+
+def test_lanes_are_a_candidate_only_where_there_are_some() -> None:
+    compiled = tasks.load("digits", clients=4, model="softmax")
+    inputs, labels = torch.randn(6, 3), torch.arange(6) % 2
+    network = nn.Sequential(nn.Linear(3, 2), nn.Tanh())
+    curved = tasks.from_torch(network, nn.functional.cross_entropy, [(inputs, labels)], (inputs, labels))
+    assert tuning.candidates(compiled, 1) == [Pin("inline", 1)]
+    assert tuning.candidates(compiled, 2) == [Pin("inline", 1), Pin("pool", 2)]
+    assert tuning.candidates(curved, 3)[2:] == [Pin("vectorised", 1), Pin("vectorised", 3)]
