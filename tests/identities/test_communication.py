@@ -6,6 +6,7 @@ import pytest
 import fedpace
 from fedpace import algorithms as a
 from fedpace.link import Dense
+from fedpace.server_opt import AMSGrad
 from fedpace.tasks import quadratics
 
 TASK = quadratics([[1.0, 2.0, -1.0], [3.0, 0.0, 1.0]])
@@ -130,3 +131,16 @@ def test_codecs_can_work_tensor_by_tensor():
     flat = ScaledSign()
     np.testing.assert_allclose(((flat.decode(flat.encode(v, rng), 4) - v) ** 2).sum(), 0.9801)
     assert Dense().bind(Layout.of({"w": (2,)})) == Dense()
+
+
+def test_one_doubled_update_slows_amsgrad_down_for_ever():
+    """O25: A = 0.3 for 200 rounds; doubled once, at round 2, it raises the second moment, which never falls again."""
+    opt = AMSGrad(lr=0.1, b1=0.9, b2=0.99, eps=1e-3, option=1)
+    ends = []
+    for second in (0.3, 0.6):
+        theta = np.zeros(1)
+        state = opt.init(theta)
+        for step in range(200):
+            theta, state = opt.apply(theta, np.array([second if step == 1 else 0.3]), state)
+        ends.append(theta[0])
+    np.testing.assert_allclose(ends, (27.60545879, 27.06504149), atol=5.1e-9)
