@@ -288,7 +288,7 @@ EXPERIMENT = Experiment(
         Setting(
             "rates",
             "best of server 0.1, 1 and local 0.001 … 0.1, for every n (Table 2)",
-            "quick: best of seven pairs with server 0.1, 0.3, 1 for every n, first seed (the slow: n = 10); full: Table 2",
+            "quick: best of seven pairs with server 0.1, 0.3, 1 for every n (the slow ones: n = 10); full: Table 2",
         ),
         Setting("FedBuff", "concurrency not stated", "everybody at work; also 2n at work"),
         Setting("FAVANO", "rhythm of the server not stated", "one step per cycle of the fastest client"),
