@@ -38,16 +38,25 @@ class Crowd:
 
     def draw_repeatedly(self, k: int, rng: np.random.Generator, *, by_share: bool = False) -> list[int]:
         """`k` draws with replacement, uniformly or with probability p_i."""
-        pool = self.members() if self.absent else None
-        if pool is not None and not pool:
+        if not len(self):
             return []
-        if not by_share:
-            at = rng.integers(len(self), size=k)
-        else:
-            shares = self.shares if self.shares is not None else np.full(self.clients, 1 / self.clients)
-            mass = np.cumsum(shares if pool is None else shares[pool])
-            at = np.searchsorted(mass, rng.random(k) * mass[-1], side="right")
-        return [int(i) if pool is None else pool[int(i)] for i in at]
+        if by_share:
+            return self._draw_by_share(k, rng)
+        if 8 * len(self) < self.clients:
+            pool = self.members()
+            return [pool[at] for at in rng.integers(len(pool), size=k).tolist()]
+        drawn: list[int] = []
+        while len(drawn) < k:
+            tries = rng.integers(self.clients, size=k - len(drawn)).tolist()
+            drawn += [client for client in tries if client not in self.absent]
+        return drawn
+
+    def _draw_by_share(self, k: int, rng: np.random.Generator) -> list[int]:
+        weights = np.ones(self.clients) if self.shares is None else np.array(self.shares)
+        weights[list(self.absent)] = 0.0
+        mass = np.cumsum(weights)
+        drawn: list[int] = np.searchsorted(mass, rng.random(k) * mass[-1], side="right").tolist()
+        return drawn
 
     def _draw_by_rejection(self, k: int, rng: np.random.Generator, busy: Set[int]) -> list[int]:
         chosen: set[int] = set()

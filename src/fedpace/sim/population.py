@@ -25,7 +25,8 @@ class Population:
     Each quantity is a number, one number per client, or a law (`Between`, ...) drawn once per client and seed.
     The noise is drawn anew for every session: |N(0, noise_s^2)| or exponential with mean noise_s.
     `mode`: "serial" (a session pays for its download, an upload the client starts keeps it from the next session)
-    or "overlap" (computing never waits for the radio). `drop` is the probability that a session is lost.
+    or "overlap" (transfers run in the background; one upload at a time, and one finished update may wait for it).
+    `drop` is the probability that a session is lost.
     `windows` says when each client is there: (client, from, to); without windows everybody always is.
     """
 

@@ -102,7 +102,8 @@ class Simulation:
             self.server.joined(number)
             self._look(number)
         else:
-            self._leave(self._client(number))
+            if number in self.clients:
+                self._leave(self.clients[number])
             self._take_steps(self.server.left(number))
         self._want_dispatch()
 
@@ -332,7 +333,8 @@ class Simulation:
 
     def _look(self, number: int) -> None:
         """See in the last phase of this instant whether this client can begin a session."""
-        if not self.on_demand or self._client(number).state.inbox is not None:
+        known = self.clients.get(number)
+        if not self.on_demand or (known is not None and known.state.inbox is not None):
             self.state.line.at(self.now, Phase.START, number)
 
     def _want_dispatch(self) -> None:
