@@ -10,7 +10,8 @@ import pytest
 
 import fedpace
 from fedpace.errors import DivergedError, InterruptedRun, StalledError
-from fedpace.sim import Population, StepRecord
+from fedpace.record.recorder import StepRecord
+from fedpace.sim import Population
 
 
 @pytest.fixture

@@ -16,8 +16,9 @@ from fedpace.record.evaluation import Every, every
 from fedpace.record.identity import identity
 from fedpace.record.keeper import Keeper
 from fedpace.record.progress import shown
+from fedpace.record.recorder import Recorder
 from fedpace.record.report import Reporter, counts, under_way
-from fedpace.sim import Population, Recorder, Watcher
+from fedpace.sim import Population, Watcher
 from fedpace.sim.simulate import prepare
 from fedpace.sim.simulation import Simulation
 

@@ -21,8 +21,8 @@ import fedpace
 from fedpace import algorithms
 from fedpace.errors import CheckpointError, ConfigError, StorageError
 from fedpace.record import Checkpoints, checkpoint
+from fedpace.record.recorder import StepRecord
 from fedpace.record.tree import Tree
-from fedpace.sim.recorder import StepRecord
 from fedpace.tasks import quadratics
 from fedpace.vector import Vector
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedpace.record import History
-from fedpace.sim.recorder import Activity, Fate, StepRecord
+from fedpace.record.recorder import Activity, Fate, StepRecord
 
 STEP = StepRecord(1, 1.0, (0,), (0,), 1, 1)
 TRAIN = Activity(0, 0.0, 1.0, "train", 0, 1)

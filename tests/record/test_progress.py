@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from fedpace.record.progress import shown
-from fedpace.sim.recorder import StepRecord
+from fedpace.record.recorder import StepRecord
 
 
 def run_through(console: Console, rounds: int) -> None:

@@ -16,9 +16,9 @@ import pytest
 
 from fedpace.errors import ConfigError, StorageError
 from fedpace.record import Run, artifacts
+from fedpace.record.recorder import StepRecord
 from fedpace.record.store import DATABASE, Store
 from fedpace.record.writer import Writer
-from fedpace.sim.recorder import StepRecord
 
 X = np.zeros(2)
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from fedpace.record.recorder import StepRecord
 from fedpace.record.sweep import Everything, Hopeless, HopelessError, Point, best_first, picture
-from fedpace.sim.recorder import StepRecord
 
 X = np.zeros(1)
 GRID = {"lr": [0.1, 0.2, 0.4], "beta": [0.0, 0.9]}

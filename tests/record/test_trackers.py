@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fedpace.errors import ConfigError
+from fedpace.record.recorder import StepRecord
 from fedpace.record.trackers import require, tracker
-from fedpace.sim.recorder import StepRecord
 
 X = np.zeros(1)
 STEPS = [StepRecord(t, 0.5 * t, (0, 1), (0, 2), 10, 5, {"loss": 1 / t} if t != 2 else {}) for t in (1, 2, 3)]

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
     from fedpace.compute.protocol import Task
     from fedpace.record import Run
+    from fedpace.record.recorder import Recorder
     from fedpace.record.store import Entry, Store
     from fedpace.record.writer import Writer
-    from fedpace.sim import Population, Recorder
+    from fedpace.sim import Population
 
 EVERY = "60s"
 MOST_SESSIONS = 200_000

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from fedpace.record import files
+from fedpace.record.recorder import Activity, Fate
 from fedpace.record.run import Run
 from fedpace.record.store import Entry, Store
 from fedpace.record.timeline import KINDS
-from fedpace.sim.recorder import Activity, Fate
 from fedpace.vector import Layout, Vector
 
 MODEL = "model.safetensors"

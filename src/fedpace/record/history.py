@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
+from fedpace.record.recorder import Activity, Fate, Recorder, StepRecord
 from fedpace.vector import Vector
 
 

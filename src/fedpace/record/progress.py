@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from fedpace.record.recorder import Activity, Fate, Recorder, StepRecord
 from fedpace.record.units import format_bytes, format_seconds
-from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
 from fedpace.vector import Vector
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from fedpace.compute.protocol import Task
 from fedpace.link.traffic import Traffic
 from fedpace.pace.protocol import Interruptible
 from fedpace.record.evaluation import Every
+from fedpace.record.recorder import Activity, Fate, Recorder, StepRecord
 from fedpace.server import Parcel, Step, Update
-from fedpace.sim.recorder import Activity, Fate, Recorder, StepRecord
 from fedpace.sim.simulation import Simulation
 from fedpace.sim.watcher import Tally, Watcher
 from fedpace.vector import Vector

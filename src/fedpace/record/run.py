@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedpace.record import files, timeline, usage
+from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.record.units import format_bytes, format_seconds
-from fedpace.sim.recorder import Activity, Fate, StepRecord
 from fedpace.vector import Layout, Vector
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fedpace.errors import DivergedError
 from fedpace.record.compare import rises
 from fedpace.record.plot import COLOURS, STYLE
-from fedpace.sim.recorder import Activity, Fate, StepRecord
+from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.vector import Vector
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.record.store import Store
-from fedpace.sim.recorder import Activity, Fate, StepRecord
 from fedpace.vector import Vector
 
 SECONDS = 1.0  # between two commits, at least

@@ -11,7 +11,7 @@ from typing import Any
 from fedpace.errors import StalledError
 from fedpace.record import Run
 from fedpace.record.files import to_json
-from fedpace.sim.recorder import Activity, Fate, StepRecord
+from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.vector import Vector
 
 SMALL = 64  # models up to this size are kept too: those of exact experiments

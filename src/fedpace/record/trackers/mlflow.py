@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from mlflow.entities import Metric, Param
 from mlflow.tracking import MlflowClient
 
+from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.record.trackers.values import Values, now
-from fedpace.sim.recorder import Activity, Fate, StepRecord
 from fedpace.vector import Vector
 
 LONGEST = 5000  # letters of a parameter that MLflow keeps

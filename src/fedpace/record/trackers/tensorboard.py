@@ -10,8 +10,8 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.record.trackers.values import Values, now
-from fedpace.sim.recorder import Activity, Fate, StepRecord
 from fedpace.vector import Vector
 
 

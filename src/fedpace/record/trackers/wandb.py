@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import wandb
 
+from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.record.trackers.values import Values
-from fedpace.sim.recorder import Activity, Fate, StepRecord
 from fedpace.vector import Vector
 
 
