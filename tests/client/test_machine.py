@@ -11,7 +11,7 @@ import pytest
 from fedpace.aggregate import Pooled
 from fedpace.algorithm import Algorithm
 from fedpace.client import Client, Delivery, Kit, Session, Times
-from fedpace.link import Dense, Plain, ScaledSign
+from fedpace.link import Dense, Difference, Plain, ScaledSign
 from fedpace.link.protocol import Context
 from fedpace.local import SGD, Scaffold
 from fedpace.pace import Arrivals, Interrupting, Pace, Polled, Rounds
@@ -58,6 +58,16 @@ def test_a_session_starts_from_the_model_as_it_was_decoded() -> None:
     c.finish()
     assert c.begin(parcel(3), shared).start is shared
     assert c.state.sessions == 2
+
+
+def test_a_first_model_may_build_on_the_initial_one_which_the_client_makes_itself() -> None:
+    algorithm = Algorithm(pace=Rounds(), local=SGD(lr=0.5, steps=1), down=Difference(Dense(), first="seed"))
+    initial = np.array([1.0, 2.0])
+    server = Server(algorithm, initial, 1)
+    c = Client(Kit.of(algorithm, initial, seed=0), 0, 1.0, 1.0)
+    parcel_from_seed = server.retrieve(0, 0, 0)
+    assert "seed" in parcel_from_seed.frames
+    assert c.begin(parcel_from_seed, None).start.tolist() == [1.0, 2.0]
 
 
 def test_who_is_ready_for_a_session() -> None:

@@ -52,6 +52,12 @@ def test_repeated_draws_are_of_who_is_there(absent: set[int], by_share: bool, se
     assert len(drawn) == (0 if len(absent) == 20 else 30)
 
 
+def test_the_few_who_are_there_are_drawn_equally_often() -> None:
+    counts = Counter(Crowd(100, set(range(95))).draw_repeatedly(2000, rng(2)))
+    assert sorted(counts) == [95, 96, 97, 98, 99]
+    assert stats.chisquare(list(counts.values())).pvalue > 0.01
+
+
 def test_nobody_is_drawn_when_nobody_is_there() -> None:
     assert Crowd(2, {0, 1}).draw_repeatedly(3, rng()) == Crowd(2, {0, 1}).draw(3, rng()) == []
 

@@ -12,7 +12,7 @@ import pytest
 from fedpace.aggregate import Mixing, Pooled
 from fedpace.algorithm import Algorithm
 from fedpace.errors import ConfigError, DivergedError
-from fedpace.link import Dense, Plain, ResyncError
+from fedpace.link import Dense, Difference, Plain, ResyncError
 from fedpace.local import SGD, Scaffold
 from fedpace.pace import Arrivals, Buffered, Interrupting, Polled, Replayed, Rounds, Scripted
 from fedpace.pace.protocol import Pace
@@ -233,6 +233,16 @@ def test_a_model_for_everybody_is_packed_once() -> None:
     s.dispatch(0.0)
     deliver(s, *(update(client) for client in range(3)))
     assert s.retrieve(0, 1, 1) is not first
+
+
+def test_a_model_with_a_reference_per_client_is_packed_for_each_of_them() -> None:
+    """Two clients meet the server for the first time, the first one twice."""
+    s = server(Rounds(), down=Difference(Dense(), first="seed"))
+    first, other, again = s.retrieve(0, 0, 0), s.retrieve(1, 0, 0), s.retrieve(0, 0, 0)
+    assert first is not other
+    assert [sorted(parcel.frames) for parcel in (first, other, again)] == [["model", "seed"]] * 2 + [
+        ["model"]
+    ]
 
 
 def test_a_correction_travels_beside_the_model_and_beside_the_update() -> None:
