@@ -117,6 +117,26 @@ def test_a_dropped_session_is_not_computed() -> None:
     assert dropped and dropped.isdisjoint(asked)
 
 
+def test_stored_results_that_are_polled_together_are_announced_together() -> None:
+    """Else an engine with several workers would compute them one after the other."""
+    heard: list[str] = []
+
+    class Listening(Inline):
+        def announce(self, request: Request, finish_s: float) -> None:
+            heard.append("announced")
+
+        def result(self, request: Request) -> Vector:
+            heard.append("result")
+            return super().result(request)
+
+    task = Noisy(CLIENTS)
+    simulation = prepare(ALGORITHMS["defedavg_niid"], task, DEVICES, Listening(task), rounds=20)
+    simulation.begin()
+    simulation.run(20)
+    assert "announced announced result result" in " ".join(heard)
+    assert heard.count("announced") >= heard.count("result")
+
+
 # ---------------------------------------------------------------- the same seed, the same bits
 
 

@@ -183,7 +183,7 @@ class Client:
     def _frames(self, session: Session, delta: Vector, a_norm1: float) -> tuple[dict[str, bytes], Memories]:
         """What is sent, and what will be remembered once it has arrived."""
         s, kit = self.state, self.kit
-        rng = stream(kit.seed, "up", self.number, session.number)
+        rng = NO_DRAWS if kit.exact else stream(kit.seed, "up", self.number, session.number)
         sent = delta if kit.averaging is None else session.start + delta
         frame, up = kit.up.send(sent, s.up, replace(session.context, steps=session.steps), rng)
         extra, control = self._corrected(session, delta, a_norm1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fedpace.errors import FrameError
 from fedpace.link import frame as wire
@@ -10,8 +10,7 @@ from fedpace.link.frame import Kind, Phantom
 from fedpace.link.sparse import COUNT
 
 
-@dataclass(frozen=True, slots=True)
-class FrameInfo:
+class FrameInfo(NamedTuple):
     """`payload_bytes + header_bytes == len(frame)`; the nominal bits are for comparison with papers only."""
 
     kind: Kind

@@ -16,9 +16,8 @@ Reading never trusts its input: whatever is wrong is a FrameError, raised before
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy.typing as npt
 
@@ -93,8 +92,7 @@ class Phantom(bytes):
         return Phantom, (bytes(self), self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     kind: Kind
     flags: int = 0
     aux: int = 0

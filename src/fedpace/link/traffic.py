@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,9 @@ class Account:
     steps: int = 0  # local steps behind its uploads
     fired: int = 0  # how often a lazy rule did
 
+    def plain(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 @dataclass(slots=True)
 class Traffic:
@@ -84,7 +87,7 @@ class Traffic:
     clients: dict[int, Account] = field(default_factory=dict)  # those that took part
 
     def uploaded(self, client: int, frames: Mapping[str, bytes], steps: int, size: int) -> None:
-        account = self.clients.setdefault(client, Account())
+        account = self._account(client)
         account.uploads += 1
         account.steps += steps
         account.bytes_up += sum(map(len, frames.values()))
@@ -93,8 +96,14 @@ class Traffic:
         account.fired += self.up.fired
 
     def downloaded(self, client: int, frames: Mapping[str, bytes], size: int) -> None:
-        self.clients.setdefault(client, Account()).bytes_down += sum(map(len, frames.values()))
+        self._account(client).bytes_down += sum(map(len, frames.values()))
         _count(self.down, frames, "model", size)
+
+    def _account(self, client: int) -> Account:
+        account = self.clients.get(client)
+        if account is None:
+            account = self.clients[client] = Account()
+        return account
 
     def broadcast(self, frames: Mapping[str, bytes], size: int, clients: int) -> None:
         """Sent to so many at once; not told apart by client."""
@@ -102,7 +111,7 @@ class Traffic:
 
     def plain(self) -> dict[str, Any]:
         """Both directions, and the clients that took part, as plain numbers."""
-        accounts = {client: asdict(account) for client, account in sorted(self.clients.items())}
+        accounts = {client: account.plain() for client, account in sorted(self.clients.items())}
         return {"up": _plain(self.up), "down": _plain(self.down), "clients": accounts}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -122,12 +123,17 @@ class SGD:
 
     def a_norm1(self, k: int) -> float:
         """||a_i||_1 for K = k steps."""
-        return weights.norm1(self._shape(k))
+        return _norm1(self, k)
 
     def _shape(self, k: int) -> weights.Shape:
         require_count(k, "number of local steps")
         factors = None if self.schedule is None else tuple(self.factor(j) for j in range(k))
         return weights.Shape(int(k), self.momentum, self.nesterov, self.lr * self.prox_mu, factors)
+
+
+@lru_cache(maxsize=4096, typed=True)  # a wrong type is still refused
+def _norm1(rule: SGD, k: int) -> float:
+    return weights.norm1(rule._shape(k))
 
 
 def _check_steps(steps: Steps) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -31,7 +30,6 @@ class Shape:
     factors: tuple[float, ...] | None = None  # c_0 .. c_{K-1}; None: all 1
 
 
-@lru_cache(maxsize=4096)
 def norm1(shape: Shape) -> float:
     """||a||_1: in closed form for plain and proximal steps, else by the on-line recursion."""
     if shape.momentum or shape.factors is not None:

@@ -90,7 +90,7 @@ class Simulation:
             client = self._client(number)
             client.state = own
             if own.running is not None and not isinstance(self.kit.behaviour, Interruptible):
-                sure = own.wanted or self._will_be_sent(client, own.running)
+                sure = self._will_be_sent(client, own.running)
                 self.solves.promise(client, own.running, counted_before, sure)
             if own.outbox is not None:
                 self.solves.promise(client, own.outbox, counted_before, sure=False)
@@ -152,7 +152,9 @@ class Simulation:
     def _dispatch(self, *_: Any) -> None:
         self.state.dispatch_at = -1.0
         waking = self.server.state.wake_at
-        for message in self.server.dispatch(self.now):
+        messages = self.server.dispatch(self.now)
+        self.solves.announce_stored(self._client(m.client) for m in messages if isinstance(m, Ask))
+        for message in messages:
             match message:
                 case Deliver():
                     self._send(message)
@@ -307,7 +309,8 @@ class Simulation:
             self.versions.release(older.version)
 
     def _will_be_sent(self, client: Client, session: Session) -> bool:
-        return not self.kit.polled and not self.devices.drops(client.number, session.number)
+        asked = client.state.wanted or not self.kit.polled
+        return asked and not self.devices.drops(client.number, session.number)
 
     # ------------------------------------------------------------ small print
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fedpace.client import Client, Session
 from fedpace.compute.protocol import Engine, Request
 from fedpace.sim.watcher import Tally
@@ -30,6 +32,12 @@ class Solves:
     def announce(self, client: Client, session: Session) -> None:
         """A running session will be sent when it is done."""
         self.engine.announce(request(client, session), client.state.times.ends_s)
+
+    def announce_stored(self, clients: Iterable[Client]) -> None:
+        """These are about to be asked for what they have stored: an engine may compute it side by side."""
+        for client in clients:
+            if client.state.outbox is not None and client.state.upload is None:
+                self.announce(client, client.state.outbox)
 
     def result(self, client: Client, session: Session, tally: Tally) -> Vector:
         """delta, now."""

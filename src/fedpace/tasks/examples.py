@@ -30,7 +30,7 @@ class Examples(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Tensors:
     """All samples in memory: inputs and targets along the first axis."""
 

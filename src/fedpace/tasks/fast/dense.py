@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -58,30 +59,36 @@ class DenseSolver:
         self._y = aligned(int(self._shape.begins[-1]) + widths[-1] * (widths[-2] + 1), dtype)
         self._gradient = self._y[:0]
         self._input_type = torch.from_numpy(self._y).dtype
-        self._last: tuple[Tensors | None, Array, Array] = None, self._gradient, self._gradient
+        self._known: WeakKeyDictionary[Tensors, tuple[Array, Array] | None] = WeakKeyDictionary()
         self._room, self._scratch = 0, scratch_for(widths, 1, dtype)
+
+    def __reduce__(self) -> tuple[type[DenseSolver], tuple[tuple[int, ...], np.dtype[Any]]]:
+        return DenseSolver, (self.widths, self.dtype)
 
     def takes(self, data: Examples) -> bool:
         """Whether these are labelled vectors in memory."""
-        if data is not self._last[0] and not self._look(data):
-            return False
-        return bool(loops.in_range(self._last[2], self.widths[-1]))
+        arrays = self._arrays(data) if isinstance(data, Tensors) else None
+        return arrays is not None and bool(loops.in_range(arrays[1], self.widths[-1]))
 
-    def _look(self, data: Examples) -> bool:
-        """Remember these samples as arrays, if they are of the right kind."""
-        if not isinstance(data, Tensors):
-            return False
+    def _arrays(self, data: Tensors) -> tuple[Array, Array] | None:
+        """These samples as rows and labels; None if they are of another kind."""
+        if data not in self._known:
+            self._known[data] = self._look(data)
+        return self._known[data]
+
+    def _look(self, data: Tensors) -> tuple[Array, Array] | None:
         rows, labels = data.inputs, data.targets
         kinds = (rows.dtype, labels.dtype, labels.ndim, math.prod(rows.shape[1:]))
         if kinds != (self._input_type, torch.int64, 1, self.widths[0]):
-            return False
-        self._last = data, rows.reshape(len(labels), -1).contiguous().numpy(), labels.numpy()
-        return True
+            return None
+        return rows.reshape(len(labels), -1).contiguous().numpy(), labels.numpy()
 
     def solve(self, request: Request, data: Tensors) -> Vector:
         """delta of the request, on samples that it takes."""
         y, start = self._y, np.asarray(request.start, self.dtype)
-        _, rows, labels = self._last
+        arrays = self._arrays(data)
+        assert arrays is not None
+        rows, labels = arrays
         order, ends = planned(request, len(labels))
         self._make_room(int(ends[0]))
         y[:] = start
