@@ -14,6 +14,7 @@ from tests.compute.crowd import Marks, ask, expected
 
 import fedpace
 from fedpace import algorithms, tasks
+from fedpace.cli import main
 from fedpace.compute import engine
 from fedpace.sim import Population
 
@@ -71,6 +72,21 @@ def keeps_its_word() -> bool:
     return all(map(np.array_equal, found[:3], map(expected, asked[:3]))) and not found[3].any()
 
 
+def sweeps(folder: Path) -> dict[str, list[list[str]]]:
+    """Settings and accuracy of every point, found by processes of this machine and by Ray's."""
+    common = (
+        "sweep fedavg --grid client_lr=0.01,0.1 --clients 5 --model softmax --rounds 2 --no-store --quiet"
+    )
+    points: dict[str, list[list[str]]] = {}
+    for compute in ("auto", "ray"):
+        table = folder / f"{compute}.csv"
+        main([*common.split(), "--compute", compute, "--processes", "2", "--csv", str(table)])
+        points[compute] = [line.split(",")[:2] for line in table.read_text().splitlines()]
+    return points
+
+
 if __name__ == "__main__":
-    facts = {"same": same_bits(), "kill": survives_a_kill(Path(sys.argv[1])), "word": keeps_its_word()}
-    Path(sys.argv[2]).write_text(json.dumps(facts))  # Ray writes to standard output
+    killed, answer = map(Path, sys.argv[1:])
+    facts: dict[str, Any] = {"same": same_bits(), "kill": survives_a_kill(killed), "word": keeps_its_word()}
+    facts["sweeps"] = sweeps(answer.parent)
+    answer.write_text(json.dumps(facts))  # Ray writes to standard output

@@ -69,3 +69,8 @@ def test_a_killed_actor_only_costs_its_solves(facts: dict[str, Any]) -> None:
 
 def test_what_is_asked_counts_not_what_was_announced(facts: dict[str, Any]) -> None:
     assert facts["word"]
+
+
+def test_a_sweep_over_ray_finds_what_one_on_this_machine_finds(facts: dict[str, Any]) -> None:
+    assert [row[0] for row in facts["sweeps"]["ray"]] == ["client_lr", "0.1", "0.01"]
+    assert facts["sweeps"]["ray"] == facts["sweeps"]["auto"]

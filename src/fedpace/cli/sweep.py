@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fedpace.cli import experiment, keep, show
 from fedpace.cli.parser import count
 from fedpace.cli.settings import parse_value
-from fedpace.cli.trial import Answer, Job, known, work, workers
+from fedpace.cli.trial import Answer, Job, OnRay, OnThisMachine, known
 from fedpace.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def command(args: argparse.Namespace) -> int:
     """Try every combination of settings and show the best.
 
     Runs go in parallel and are kept: whoever interrupts a sweep and starts it again repeats nothing. A run that
-    diverges is stopped early and counts as failed.
+    diverges is stopped early and counts as failed. With `--compute ray` runs go to a Ray cluster, one core each.
     """
     from fedpace.record import plot, sweep
     from fedpace.record.files import require_writable
@@ -168,7 +167,7 @@ def _points(args: argparse.Namespace, sampler: Sampler, metric: str) -> list[Poi
 
     points: list[Point] = []
     running: dict[Future[list[Answer]], Point] = {}
-    processes, store = args.processes or os.cpu_count() or 1, keep.open_store(args)
+    store = keep.open_store(args)
 
     def finish(point: Point, answers: Sequence[Answer]) -> None:
         _fill(point, answers)
@@ -176,15 +175,15 @@ def _points(args: argparse.Namespace, sampler: Sampler, metric: str) -> list[Poi
         if not args.quiet:
             _say(point, len(points) - len(running), sampler.trials, metric)
 
-    with workers(processes) as pool:
+    with OnRay(args.processes) if args.compute == "ray" else OnThisMachine(args.processes) as pool:
         while True:
-            while len(running) < processes and (settings := sampler.ask()) is not None:
+            while len(running) < pool.processes and (settings := sampler.ask()) is not None:
                 points.append(Point(settings))
                 jobs = _jobs(args, settings, metric, stored=store is not None)
                 if answers := known(jobs, store):
                     finish(points[-1], answers)
                 else:
-                    running[pool.submit(work, jobs)] = points[-1]
+                    running[pool.submit(jobs)] = points[-1]
             if not running:
                 return points
             for done in wait(running, return_when=FIRST_COMPLETED).done:
@@ -193,8 +192,10 @@ def _points(args: argparse.Namespace, sampler: Sampler, metric: str) -> list[Poi
 
 def _jobs(args: argparse.Namespace, settings: Settings, metric: str, *, stored: bool) -> list[Job]:
     chosen = [*experiment.settings([args.algorithm], args)[args.algorithm].items(), *settings.items()]
+    alone = {"compute": "auto", "workers": 1} if args.compute == "ray" else {}
+    each = argparse.Namespace(**{**vars(args), **alone})
     return [
-        Job(keep.words(args.algorithm, args, seed, chosen), metric, args.stop_above, stored)
+        Job(keep.words(args.algorithm, each, seed, chosen), metric, args.stop_above, stored)
         for seed in range(args.seed, args.seed + args.seeds)
     ]
 

@@ -1,16 +1,17 @@
-"""One point of a sweep, run in a process of its own."""
+"""One point of a sweep, run in a process of its own, here or wherever a Ray cluster has a free core."""
 
 from __future__ import annotations
 
 import math
+import multiprocessing
 import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from fedpace.cli import keep
 from fedpace.cli.resume import as_it_was
@@ -38,13 +39,44 @@ class Answer:
     real_seconds: float
 
 
-def workers(processes: int) -> ProcessPoolExecutor:
+class OnThisMachine:
     """Fresh processes, one core each, that end with this one."""
-    import multiprocessing
 
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with, initargs=(os.getpid(),))
+    def __init__(self, processes: int | None) -> None:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        context = multiprocessing.get_context("spawn")
+        self.processes = processes or os.cpu_count() or 1
+        self._pool = ProcessPoolExecutor(self.processes, context, _end_with, (os.getpid(),))
+
+    def submit(self, jobs: Sequence[Job]) -> Future[list[Answer]]:
+        return self._pool.submit(work, jobs)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+
+class OnRay:
+    """Like a pool of processes, but of a Ray cluster's."""
+
+    def __init__(self, processes: int | None) -> None:
+        from fedpace.compute.cluster import started
+
+        self._ray = started(processes or os.cpu_count() or 1)
+        self._work = self._ray.remote(num_cpus=1)(work)
+        self.processes = processes or int(self._ray.cluster_resources()["CPU"])
+
+    def submit(self, jobs: Sequence[Job]) -> Future[list[Answer]]:
+        promise: Future[list[Answer]] = self._work.remote(jobs).future()
+        return promise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ray.shutdown()
 
 
 def _end_with(parent: int) -> None:
