@@ -84,3 +84,10 @@ def test_what_another_process_works_on_is_left_to_it(halves, kept, nobody) -> No
 def test_what_is_finished_is_not_run_again(kept) -> None:
     assert execute(cell(), 0, kept) is not None
     assert execute(cell(), 0, kept) is None
+
+
+def test_a_long_cell_says_how_far_it_is(kept, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("fedpace.reproduce.run.SAY_EVERY_S", 0.0)
+    execute(cell(rounds=3), 0, kept)
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split("  ")[1] for line in said] == [f"{cell().name}, seed 0: step {k}" for k in (1, 2, 3)]

@@ -83,6 +83,8 @@ def _say_cost(experiment: Experiment, kept: Kept, args: argparse.Namespace) -> N
     from fedpace.reproduce.run import pending
 
     todo = pending(experiment, args.edition, args.seeds, kept, args.only)
+    if todo:
+        _say(f"{experiment.name} ({args.edition}): timing a few steps of each kind of run ...")
     _say(f"{experiment.name} ({args.edition}): {estimate(todo) if todo else 'everything is finished'}")
 
 

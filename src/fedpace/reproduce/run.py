@@ -6,6 +6,8 @@ import gc
 import multiprocessing
 import os
 import shutil
+import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -15,6 +17,7 @@ from fedpace.errors import DivergedError
 from fedpace.experiment import simulate
 from fedpace.record import Checkpoints, Run
 from fedpace.record.locks import is_locked
+from fedpace.record.progress import Watcher
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.experiment import Experiment
 from fedpace.reproduce.kept import Kept
@@ -23,6 +26,7 @@ from fedpace.reproduce.results import Results
 
 Job = tuple[Cell, int]
 Told = Callable[[Cell, int, Outcome, int], None]  # cell, seed, outcome, how many are left
+SAY_EVERY_S = 60.0
 LONG_S = "120s"  # real time between two checkpoints of a cell
 
 
@@ -134,6 +138,19 @@ def simulated(cell: Cell, seed: int, folder: Path | None = None, rounds: int | N
     return Outcome.of(run, ended, _training_loss(cell, task, run, ended))
 
 
+def _said_now_and_then(label: str) -> Watcher:
+    """A line on stderr every minute: one cell of a full edition may take hours."""
+    last = time.monotonic()
+
+    def show(step: int, status: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SAY_EVERY_S:
+            last = time.monotonic()
+            print(f"  {label}: step {step}  {status}", file=sys.stderr, flush=True)
+
+    return Watcher(show)
+
+
 def _simulate(cell: Cell, task: object, seed: int, checkpoint: Checkpoints | None, rounds: int | None) -> Run:
     return simulate(
         cell.algorithm,
@@ -144,7 +161,7 @@ def _simulate(cell: Cell, task: object, seed: int, checkpoint: Checkpoints | Non
         evaluate_every=cell.evaluate_every,
         checkpoint=checkpoint,
         traces=False,
-        recorders=[Watch(cell.stop_at, cell.stop_s)],
+        recorders=[Watch(cell.stop_at, cell.stop_s), _said_now_and_then(f"{cell.name}, seed {seed}")],
     )
 
 
