@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -35,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--algorithm", default="fedavg", metavar="NAME", help="for tune (default: %(default)s)"
     )
     add_options(parser)
-    parser.set_defaults(rounds=5, workers=os.cpu_count() or 1)
+    parser.set_defaults(rounds=5)
 
 
 def command(args: argparse.Namespace) -> int:

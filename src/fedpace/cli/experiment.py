@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +41,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--compute", default="auto", metavar="ENGINE", help="who runs local solves (default: %(default)s)"
     )
-    how.add_argument("--workers", type=count, default=1, metavar="N", help="processes (default: %(default)s)")
+    how.add_argument(
+        "--workers",
+        type=count,
+        default=cores(),
+        metavar="N",
+        help="processes, where solves are worth them (default: one per core, %(default)s here)",
+    )
     how.add_argument(
         "--evaluate-every",
         default="1",
         metavar="N",
         help="steps (10), virtual seconds (30s) or traffic (5MB)",
     )
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def algorithm_functions() -> dict[str, Callable[..., Algorithm]]:

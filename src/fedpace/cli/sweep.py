@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what to try: beta=0.7,0.9 or server_lr=0.5:5.0:0.5 (from, to, step)",
     )
     experiment.add_options(parser)
+    parser.set_defaults(workers=1)
     how = parser.add_argument_group("sweep")
     how.add_argument("--metric", metavar="NAME", help="what is best (default: accuracy, or loss)")
     how.add_argument("--seeds", type=count, default=1, metavar="K", help="runs of each, from --seed on")
