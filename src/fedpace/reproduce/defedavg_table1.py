@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedpace.reproduce import pictures as draw
@@ -136,14 +136,12 @@ def _fastest(edition: str, results: Results, split: str) -> Finding:
     published = "fastest at n = 10, 20, 40, 80"
     claim = f"DeFedAvg is the fastest to the target, {TITLES[split]}"
     rivals = [method for method in METHODS[split] if method not in ("DeFedAvg", "FedBuff 2n")]
-    done = [n for n in N if results.have(*(name(split, method, n) for method in (*rivals, "DeFedAvg")))]
+    done = [n for n in N if results.have(name(split, "FedAvg", n), name(split, "DeFedAvg", n))]
     if not done:
         return not_run(claim, published)
     own = {n: taken(edition, results, split, "DeFedAvg", n) for n in done}
     wins = {n: [m for m in rivals if _before(taken(edition, results, split, m, n), own[n])] for n in done}
-    ours = "; ".join(
-        f"n = {n}: " + ("fastest" if not rival else f"behind {', '.join(rival)}") for n, rival in wins.items()
-    )
+    ours = "; ".join(f"n = {n}: {_place(results, split, rivals, n, ahead)}" for n, ahead in wins.items())
     note = ""
     if any("FedBuff" in rival for rival in wins.values()):
         note = (
@@ -152,6 +150,13 @@ def _fastest(edition: str, results: Results, split: str) -> Finding:
             "classes it holds, so there is no bias to pay for. The table has 2n clients at work too (FedBuff 2n)."
         )
     return Finding(claim, published, ours, judged(not any(wins.values())), note)
+
+
+def _place(results: Results, split: str, rivals: Sequence[str], n: int, ahead: Sequence[str]) -> str:
+    missing = [method for method in rivals if not results.have(name(split, method, n))]
+    return (f"behind {', '.join(ahead)}" if ahead else "fastest") + (
+        f" of those run ({', '.join(missing)}: not run)" if missing else ""
+    )
 
 
 def _before(rival: Spread, own: Spread) -> bool:

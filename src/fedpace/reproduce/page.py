@@ -82,11 +82,11 @@ def _remarks(findings: Sequence[Finding]) -> str:
 
 def _made(edition: str, results: Results, command: str) -> str:
     runs = sum(len(own) for own in results.outcomes.values())
+    seeds = f"{results.seeds} seed{'s' * (results.seeds != 1)}"
     return (
         f"```\n{command}\n```\n\n"
-        f"{runs} runs, {results.seeds} seeds, {duration(results.real_seconds)} of real time summed over runs, on a "
-        f"machine shared with other work. "
-        f"Every run's figures are in [{edition}.csv]({edition}.csv)."
+        f"{runs} runs, {seeds}, {duration(results.real_seconds)} of real time summed over runs, on a machine shared "
+        f"with other work. Every run's figures are in [{edition}.csv]({edition}.csv)."
     )
 
 
