@@ -1,0 +1,70 @@
+"""What the scripts share: the workloads, on noise (a step takes as long), and the way to answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+CLIENTS = {"W1": 1000, "W2": 100, "W3": 100, "W4": 100}
+SAMPLES = {"W1": 60, "W2": 600, "W3": 600, "W4": 600}
+STEPS = {"W1": 6, "W2": 50, "W3": 50, "W4": 50}
+BATCH, PER_ROUND, CONCURRENCY, LR = 10, 10, 20, 0.05
+
+
+@cache
+def noise(count: int) -> Any:
+    return np.random.default_rng(0).normal(size=(count, 1, 28, 28)).astype(np.float32)
+
+
+@cache
+def data(workload: str, client: int) -> tuple[Any, Any]:
+    """One client's images and labels, quickly made: some frameworks do it anew in every process."""
+    count = SAMPLES[workload]
+    return noise(count) * np.float32(1 + client / 1000), (np.arange(count) % 10).astype(np.int64)
+
+
+def one_epoch(workload: str, client: int) -> tuple[Any, Any]:
+    """As many of them as the steps take, in torch: for frameworks that count in epochs."""
+    import torch
+
+    images, labels = data(workload, client)
+    count = STEPS[workload] * BATCH
+    return torch.from_numpy(images[:count]), torch.from_numpy(labels[:count])
+
+
+def network(workload: str) -> Any:
+    """The network in torch."""
+    from torch import nn
+
+    if workload == "W1":
+        return nn.Sequential(nn.Flatten(), nn.Linear(784, 10))
+    if workload in ("W3", "W4"):
+        return nn.Sequential(nn.Flatten(), nn.Linear(784, 200), nn.ReLU(), nn.Linear(200, 10))
+    first = nn.Conv2d(1, 32, 5), nn.MaxPool2d(2), nn.ReLU()
+    second = nn.Conv2d(32, 64, 5), nn.MaxPool2d(2), nn.ReLU()
+    return nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(1024, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+def threads(workload: str) -> int:
+    """Torch's, where clients are trained one after another: as many as were measured to be fastest."""
+    return (os.cpu_count() or 1) if workload == "W2" else 1
+
+
+def serve(prepare: Callable[[], Callable[[int], float]]) -> None:
+    """Get ready, then answer every number of rounds with the seconds they took."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # frameworks talk, their processes too; only answers go to standard output
+    seconds = prepare()
+    seconds(1)
+    print(json.dumps({"ready": True}), file=answers, flush=True)
+    for line in sys.stdin:
+        took = seconds(int(line))
+        peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(json.dumps({"seconds": took, "peak_bytes": peak}), file=answers, flush=True)
