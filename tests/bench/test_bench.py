@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from torch import nn
 
 from fedpace import tasks
 from fedpace.bench import bare, codecs, peers, server, sitting, tuning
-from fedpace.bench.sitting import Result
+from fedpace.bench.sitting import Failure, Result
 from fedpace.bench.workloads import PER_ROUND, WORKLOADS, Workload
 from fedpace.compute import crew
 from fedpace.compute.pins import Pin
@@ -100,25 +101,73 @@ def test_medians_over_turns_and_of_ratios_within_a_turn() -> None:
     assert (ours.who, ours.seconds, ours.ratio) == ("fedpace 1", 0.8, pytest.approx(0.4))
 
 
-def test_a_contender_that_ends_early_is_named() -> None:
-    with pytest.raises(FedpaceError, match="a contender ended early: .*'nothing'"):
-        sitting.measure(SMALL, {"bare 2": [sys.executable, "-c", "pass", "nothing"]}, repeats=1)
+def test_without_the_yardstick_there_is_no_sitting() -> None:
+    with pytest.raises(FedpaceError, match="bare 2 ended early: exit code 3"):
+        sitting.measure(SMALL, {"bare 2": [sys.executable, "-c", "raise SystemExit(3)"]}, repeats=1)
 
 
-def test_peers_take_part_where_they_are_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scripts = tmp_path / "scripts"
-    scripts.mkdir()
-    for name in ("flower", "absent"):
-        (scripts / f"{name}.py").touch()
-    python = tmp_path / "flower" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.touch()
-    monkeypatch.setattr(peers, "SCRIPTS", scripts)
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("import nothing_of_that_name", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
+        ("import sys; print('ValueError: no', 'bye', sep='\\n', file=sys.stderr)", "ValueError: no"),
+        ("import sys; print('first', 'last', '', sep='\\n', file=sys.stderr)", "last"),
+        ("print('{\"ready\": true}', flush=True); raise KeyError('later')", "KeyError: 'later'"),
+    ],
+)
+def test_a_contender_that_fails_is_shown_with_its_reason(program: str, reason: str) -> None:
+    commands = {
+        "bare 2": speaker(2.0, 2.0),
+        "broken": [sys.executable, "-c", program],
+        "last": speaker(1.0, 1.0),
+    }
+    yardstick, broken, last = sitting.measure(SMALL, commands, repeats=2)
+    assert broken == Failure("small", "broken", f"ended early: {reason}")
+    assert yardstick == Result("small", "bare 2", 2.0, 1.0, 7)
+    assert last == Result("small", "last", 1.0, 0.5, 7)
+
+
+def test_peers_take_part_where_they_are_installed_and_know_the_workload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("flower", "flgo", "stranger"):
+        python = tmp_path / name / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.touch()
     monkeypatch.delenv("FEDPACE_PEERS", raising=False)
     assert peers.commands(WORKLOADS["W1"]) == {}
     monkeypatch.setenv("FEDPACE_PEERS", str(tmp_path))
-    assert peers.commands(WORKLOADS["W1"]) == {"flower": [str(python), str(scripts / "flower.py"), "W1"]}
-    assert peers.commands(WORKLOADS["W4"]) == {}
+    assert peers.commands(WORKLOADS["W1"]).keys() == {"flgo", "flower"}
+    python, script = tmp_path / "flgo" / "bin" / "python", peers.SCRIPTS / "with_flgo.py"
+    assert peers.commands(WORKLOADS["W4"]) == {"flgo": [str(python), str(script), "W4"]}
+    assert peers.commands(WORKLOADS["W4d"]) == {}
+
+
+def test_every_peer_has_its_script_and_says_how_to_install_it() -> None:
+    scripts = {path.stem: path.read_text() for path in peers.SCRIPTS.glob("with_*.py")}
+    assert scripts.keys() == {f"with_{name}" for name in peers.PEERS}
+    for name, text in scripts.items():
+        assert "pip install" in text.splitlines()[0], name
+    assert {workload for known in peers.PEERS.values() for workload in known} <= WORKLOADS.keys()
+
+
+def test_peers_train_as_much_as_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the scripts share is written down a second time, as they cannot import fedpace."""
+    monkeypatch.syspath_prepend(str(peers.SCRIPTS))
+    same: Any = importlib.import_module("same")
+    for name in same.CLIENTS:
+        workload, task = WORKLOADS[name], WORKLOADS[name].make_task()
+        samples = {int(task.samples(client)) for client in range(task.clients)}
+        steps = {len(bare.Loop(workload, task)._batches(count)) for count in samples}
+        assert (same.CLIENTS[name], {same.SAMPLES[name]}, {same.STEPS[name]}) == (
+            task.clients,
+            samples,
+            steps,
+        )
+        assert (workload.batch_size, workload.lr, PER_ROUND) == (same.BATCH, same.LR, same.PER_ROUND)
+        shapes = [tuple(p.shape) for p in same.network(name).parameters()]
+        assert shapes == [tuple(p.shape) for p in task._network(0).parameters()]
+    assert WORKLOADS["W4"].make_algorithm().pace.concurrency == same.CONCURRENCY
 
 
 def test_ratios_of_server_steps_and_codecs() -> None:

@@ -1,8 +1,8 @@
 """Other frameworks on the same workloads, each in an environment of its own and never imported here.
 
-FEDPACE_PEERS names a folder with one virtual environment per framework. A framework takes part if its
-environment and its script in `scripts` are there; the script is run by the environment's own interpreter and
-speaks as `contender` does.
+FEDPACE_PEERS names a folder with one virtual environment per framework, named as below. A framework takes part if
+its environment is there: the environment's own interpreter runs `scripts/with_NAME.py`, which speaks as `contender`
+does.
 """
 
 from __future__ import annotations
@@ -13,6 +13,16 @@ from pathlib import Path
 from fedpace.bench.workloads import Workload
 
 SCRIPTS = Path(__file__).parent / "scripts"
+SYNCHRONOUS = ("W1", "W2", "W3")
+PEERS = {
+    "appfl": (*SYNCHRONOUS, "W4"),
+    "fedjax": SYNCHRONOUS,
+    "flgo": (*SYNCHRONOUS, "W4"),
+    "flower": SYNCHRONOUS,
+    "flsim": (*SYNCHRONOUS, "W4"),
+    "fluke": SYNCHRONOUS,
+    "pfl": SYNCHRONOUS,
+}
 
 
 def commands(workload: Workload) -> dict[str, list[str]]:
@@ -21,8 +31,8 @@ def commands(workload: Workload) -> dict[str, list[str]]:
     if folder is None:
         return {}
     found: dict[str, list[str]] = {}
-    for script in sorted(SCRIPTS.glob("*.py")):
-        python = Path(folder).expanduser() / script.stem / "bin" / "python"
-        if python.exists() and workload.algorithm == "fedavg":
-            found[script.stem] = [str(python), str(script), workload.name]
+    for name, known in PEERS.items():
+        python = Path(folder).expanduser() / name / "bin" / "python"
+        if workload.name in known and python.exists():
+            found[name] = [str(python), str(SCRIPTS / f"with_{name}.py"), workload.name]
     return found

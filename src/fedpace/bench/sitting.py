@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import IO, Any
 
 from fedpace.bench.workloads import Workload
 from fedpace.errors import FedpaceError
@@ -31,17 +33,30 @@ class Result:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One contender that did not last."""
+
+    workload: str
+    who: str
+    reason: str
+
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+
 class Contender:
     """A process that is ready and waits for its turn."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process, self.peak_bytes = process, 0
+    def __init__(self, process: subprocess.Popen[str], aside: IO[str]) -> None:
+        self.process, self.aside, self.peak_bytes = process, aside, 0
 
     def turn(self, rounds: int) -> float:
         """Seconds per round."""
         assert self.process.stdin is not None
-        self.process.stdin.write(f"{rounds}\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):  # then there is no answer either
+            self.process.stdin.write(f"{rounds}\n")
+            self.process.stdin.flush()
         said = self.hear()
         self.peak_bytes = int(said["peak_bytes"])
         return float(said["seconds"]) / rounds
@@ -50,41 +65,73 @@ class Contender:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise FedpaceError(f"a contender ended early: {self.process.args!r}")
+            raise FedpaceError(f"ended early: {self.last_words()}")
         said: dict[str, Any] = json.loads(line)
         return said
+
+    def last_words(self) -> str:
+        """The last exception it printed, or else the last line."""
+        code = self.process.wait()
+        self.aside.seek(0)
+        lines = [line.strip() for line in self.aside if line.strip()]
+        exceptions = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+        return (exceptions or lines or [f"exit code {code}"])[-1]
 
 
 @contextmanager
 def ready(command: Sequence[str]) -> Iterator[Contender]:
-    """A contender that has warmed up; it ends when its input does."""
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    """A contender that has warmed up; it ends when its input does. What it says besides is kept aside."""
+    with tempfile.TemporaryFile("w+", errors="replace") as aside:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=aside, text=True
+        )
+        try:
+            contender = Contender(process, aside)
+            contender.hear()
+            yield contender
+        finally:
+            process.communicate()
+
+
+@contextmanager
+def noting(failures: dict[str, str], who: str) -> Iterator[None]:
+    """What befalls one contender does not end the sitting, unless all are measured by it."""
     try:
-        contender = Contender(process)
-        contender.hear()
-        yield contender
-    finally:
-        process.communicate()
+        yield
+    except FedpaceError as error:
+        if who == YARDSTICK:
+            raise FedpaceError(f"{who} {error}") from error
+        failures[who] = str(error)
 
 
-def measure(workload: Workload, commands: Mapping[str, Sequence[str]], repeats: int) -> list[Result]:
+def measure(
+    workload: Workload, commands: Mapping[str, Sequence[str]], repeats: int
+) -> list[Result | Failure]:
     """All contenders, one turn each, `repeats` times."""
     turns: dict[str, list[float]] = {who: [] for who in commands}
+    contenders: dict[str, Contender] = {}
+    failures: dict[str, str] = {}
     with ExitStack() as stack:
-        contenders = {who: stack.enter_context(ready(command)) for who, command in commands.items()}
+        for who, command in commands.items():
+            with noting(failures, who):
+                contenders[who] = stack.enter_context(ready(command))
         for _ in range(repeats):
-            for who, contender in contenders.items():
-                turns[who].append(contender.turn(workload.rounds))
+            for who in [who for who in contenders if who not in failures]:
+                with noting(failures, who):
+                    turns[who].append(contenders[who].turn(workload.rounds))
     return [
-        Result(
-            workload.name,
-            who,
-            statistics.median(seconds),
-            statistics.median(a / b for a, b in zip(seconds, turns[YARDSTICK], strict=True)),
-            contenders[who].peak_bytes,
-        )
-        for who, seconds in turns.items()
+        Failure(workload.name, who, failures[who])
+        if who in failures
+        else _result(workload, contenders[who], who, turns)
+        for who in commands
     ]
+
+
+def _result(workload: Workload, contender: Contender, who: str, turns: dict[str, list[float]]) -> Result:
+    ratios = [mine / bare for mine, bare in zip(turns[who], turns[YARDSTICK], strict=True)]
+    return Result(
+        workload.name, who, statistics.median(turns[who]), statistics.median(ratios), contender.peak_bytes
+    )
 
 
 def command(workload: Workload, who: str) -> list[str]:

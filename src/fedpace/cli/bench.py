@@ -16,7 +16,7 @@ from fedpace.cli.parser import count
 from fedpace.errors import unknown
 
 if TYPE_CHECKING:
-    from fedpace.bench.sitting import Result
+    from fedpace.bench.sitting import Failure, Result
 
 Rows = list[dict[str, Any]]
 WHAT = ("W1", "W2", "W3", "async", "server", "codecs", "scale", "startup", "tune")
@@ -48,6 +48,9 @@ def command(args: argparse.Namespace) -> int:
     startup             --help, and the first round of a small run
     tune                time the engines on an experiment of your own (--task, --model, --set, ...) and pin the
                         fastest: `auto` uses it from then on
+
+    --peers runs other frameworks on the same workloads, those with a virtual environment in the folder that
+    FEDPACE_PEERS names (docs/compute.md says how to install each).
     """
     chosen = args.what or USUAL
     for name in chosen:
@@ -80,13 +83,18 @@ def _training(args: argparse.Namespace, *names: str) -> Rows:
     return rows
 
 
-def _show(title: str, results: Iterable[Result], target: float) -> None:
-    rows = [
-        (result.who, f"{result.seconds:.4f}", f"{result.ratio:.3f}", f"{result.peak_bytes / 1e6:.0f}")
-        for result in results
-    ]
+def _show(title: str, results: Iterable[Result | Failure], target: float) -> None:
+    rows = [_row(result) for result in results]
     header = (title, "s per round", "of bare 2", "peak MB")
     show.table(header, rows, "trrr", caption=f"target for fedpace: {target} of bare 2")
+
+
+def _row(result: Result | Failure) -> tuple[str, str, str, str]:
+    from fedpace.bench.sitting import Failure
+
+    if isinstance(result, Failure):
+        return f"{result.who} {result.reason}", "failed", "", ""
+    return result.who, f"{result.seconds:.4f}", f"{result.ratio:.3f}", f"{result.peak_bytes / 1e6:.0f}"
 
 
 def _w1(args: argparse.Namespace) -> Rows:
