@@ -70,5 +70,5 @@ def freeze(v: Vector) -> Vector:
 
 def is_finite(v: Vector) -> bool:
     """Whether every entry is finite: one pass, no temporary mask."""
-    with np.errstate(over="ignore", invalid="ignore"):  # then the second look decides
-        return math.isfinite(np.dot(v, v)) or bool(np.isfinite(v).all())
+    # unlike np.dot, np.vdot does not warn of an overflow, and then the second look decides
+    return math.isfinite(np.vdot(v, v)) or bool(np.isfinite(v).all())

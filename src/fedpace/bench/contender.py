@@ -11,15 +11,19 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from fedpace.bench.workloads import WORKLOADS, Workload
+
+if TYPE_CHECKING:
+    from fedpace.tasks import LoadedTask
 
 
 def ours(workload: Workload, workers: int) -> Callable[[int], None]:
     """fedpace, as a user would call it; only evaluation is left out."""
     import fedpace
 
-    task, algorithm = workload.make_task(), workload.make_algorithm()
+    task, algorithm = _loaded(workload), workload.make_algorithm()
 
     def run(rounds: int) -> None:
         fedpace.simulate(algorithm, task, rounds=rounds, workers=workers, evaluate_every=None, traces=False)
@@ -31,7 +35,15 @@ def bare(workload: Workload, processes: int) -> Callable[[int], None]:
     from fedpace.bench.bare import one_process, two_processes
 
     make = one_process if processes == 1 else two_processes
-    return make(workload, workload.make_task())
+    return make(workload, _loaded(workload))
+
+
+def _loaded(workload: Workload) -> LoadedTask:
+    """With everybody's samples as numbers: reading them is no part of a round."""
+    task = workload.make_task()
+    for client in range(task.clients):
+        task.client_data(client)
+    return task
 
 
 WHO: dict[str, tuple[Callable[[Workload, int], Callable[[int], None]], int]] = {

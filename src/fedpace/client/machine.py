@@ -185,7 +185,7 @@ class Client:
         s, kit = self.state, self.kit
         rng = NO_DRAWS if kit.exact else stream(kit.seed, "up", self.number, session.number)
         sent = delta if kit.averaging is None else session.start + delta
-        frame, up = kit.up.send(sent, s.up, replace(session.context, steps=session.steps), rng)
+        frame, up = kit.up.send(sent, s.up, session.context, rng)
         extra, control = self._corrected(session, delta, a_norm1)
         beside = {} if extra is None else {"control": CONTROL.encode(extra, rng)}
         return {"update": frame} | beside, Memories(up, control)

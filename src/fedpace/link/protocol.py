@@ -38,8 +38,6 @@ class Context:
 
     round: int  # server steps taken when the session was ordered
     clients_per_step: int = 1  # n: how many updates make a step
-    steps: int = 1  # local steps behind the vector that is sent
-    client_lr: float = 1.0
     step_norms: tuple[float, ...] = ()  # ||x_t - x_{t-1}||^2 of the last steps, newest first (LAG)
 
 

@@ -78,7 +78,7 @@ class Server:
         except RemoteError as error:
             return self._refuse_malformed(update, error)
         s.bad_in_a_row = 0
-        verdict, s.pace = self.algorithm.pace.arrived(update.header, s.version, s.pace)
+        verdict, s.pace = self.algorithm.pace.arrived(arrived.header, s.version, s.pace)
         if verdict.count == 0:
             s.counts.refused += 1
             return Receipt(False, f"client {update.client}: {verdict.reason}")
@@ -142,7 +142,6 @@ class Server:
         context = Context(
             round=round,
             clients_per_step=self.algorithm.pace.per_step or self.clients,
-            client_lr=self.algorithm.local.lr,
             step_norms=s.step_norms,
         )
         return Parcel(version, round, frames, context)
