@@ -62,6 +62,7 @@ KINDS = {
     Kind.RESYNC: 0,
     Kind.ACK: 0,
 }
+_BY_NUMBER = {int(kind): kind for kind in KINDS}
 EMPTY = (Kind.SKIP, Kind.RESYNC, Kind.ACK)
 USES_AUX = (Kind.SPARSE, Kind.SET_SPARSE, Kind.QUANT)
 
@@ -122,9 +123,10 @@ def parse(frame: bytes) -> Header:
     version, number, flags, aux, round, ref, length = HEADER.unpack_from(frame)
     if version != VERSION:
         raise FrameError(f"frame version must be {VERSION}; got {version}")
-    if number not in KINDS:
+    kind = _BY_NUMBER.get(number)
+    if kind is None:
         raise FrameError(f"frame kind must be one of 0..{max(KINDS)}; got {number}")
-    header = Header(Kind(number), flags, aux, round, ref, length)
+    header = Header(kind, flags, aux, round, ref, length)
     _check(header, len(frame) - HEADER_BYTES)
     return header
 

@@ -59,6 +59,7 @@ class DenseSolver:
         self._y = aligned(int(self._shape.begins[-1]) + widths[-1] * (widths[-2] + 1), dtype)
         self._gradient = self._y[:0]
         self._input_type = torch.from_numpy(self._y).dtype
+        self._samples: tuple[Array, Array] = self._gradient, self._gradient
         self._known: WeakKeyDictionary[Tensors, tuple[Array, Array] | None] = WeakKeyDictionary()
         self._room, self._scratch = 0, scratch_for(widths, 1, dtype)
 
@@ -68,13 +69,15 @@ class DenseSolver:
     def takes(self, data: Examples) -> bool:
         """Whether these are labelled vectors in memory."""
         arrays = self._arrays(data) if isinstance(data, Tensors) else None
+        self._samples = arrays or self._samples
         return arrays is not None and bool(loops.in_range(arrays[1], self.widths[-1]))
 
     def _arrays(self, data: Tensors) -> tuple[Array, Array] | None:
         """These samples as rows and labels; None if they are of another kind."""
-        if data not in self._known:
-            self._known[data] = self._look(data)
-        return self._known[data]
+        try:
+            return self._known[data]
+        except KeyError:
+            return self._known.setdefault(data, self._look(data))
 
     def _look(self, data: Tensors) -> tuple[Array, Array] | None:
         rows, labels = data.inputs, data.targets
@@ -84,11 +87,9 @@ class DenseSolver:
         return rows.reshape(len(labels), -1).contiguous().numpy(), labels.numpy()
 
     def solve(self, request: Request, data: Tensors) -> Vector:
-        """delta of the request, on samples that it takes."""
+        """delta of the request, on the samples that it has just taken."""
         y, start = self._y, np.asarray(request.start, self.dtype)
-        arrays = self._arrays(data)
-        assert arrays is not None
-        rows, labels = arrays
+        rows, labels = self._samples
         order, ends = planned(request, len(labels))
         self._make_room(int(ends[0]))
         y[:] = start

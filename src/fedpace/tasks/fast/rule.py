@@ -33,6 +33,17 @@ def rates(local: SGD, steps: int, dtype: np.dtype[Any]) -> Array:
 
 def rule(local: SGD, correction: Vector | None, y: Array) -> Rule:
     """`local` from where y is now."""
+    if correction is None and not local.momentum and not local.prox_mu:
+        return _without_arrays(local, y.dtype)
+    return _rule(local, correction, y)
+
+
+@lru_cache(maxsize=64)
+def _without_arrays(local: SGD, dtype: np.dtype[Any]) -> Rule:
+    return _rule(local, None, np.empty(0, dtype))
+
+
+def _rule(local: SGD, correction: Vector | None, y: Array) -> Rule:
     number, none = y.dtype.type, y[:0]
     return Rule(
         clip=number(local.clip or 0),
