@@ -265,12 +265,13 @@ _COMMON = (
 )
 
 FULL = (
-    "**What to make of it.** Sending differences both ways at 1/8 ends next to FedAvg and FedAMS with a seventh of their "
-    "bytes; compressing the model itself on the way down costs five points on iid data at the same price. At 1/32 the "
-    "error memory lags behind AMSGrad's steps: accuracy jumps by ten points between evaluations before it settles. "
-    "What is said to be gained by skipping or doubling updates does not come out at either threshold: a repeated update "
-    "belongs to an older model, and a doubled one raises AMSGrad's second moment for good. A verdict from one seed counts "
-    "any difference; where two figures are within half a point of each other, take them as equal."
+    "**What to make of it.** Sending differences both ways at 1/8 ends next to FedAvg and FedAMS with a "
+    "seventh of their bytes; compressing the model itself on the way down costs five points on iid data at "
+    "the same price. At 1/32 the error memory lags behind AMSGrad's steps: accuracy jumps by ten points "
+    "between evaluations before it settles. What is said to be gained by skipping or doubling updates does "
+    "not come out at either threshold: a repeated update belongs to an older model, and a doubled one raises "
+    "AMSGrad's second moment for good. A verdict from one seed counts any difference; where two figures are "
+    "within half a point of each other, take them as equal."
 )
 
 
