@@ -272,8 +272,8 @@ EXPERIMENT = Experiment(
         "theory asks for rates below 1/(2 τ_eff L). The rate here is one at which both are stable on every seed tried. "
         "On Fashion-MNIST with a hidden layer of 32 and 14 rounds at rate 0.02 FedNova did not come out ahead: plain "
         "SGD, E = 2, was better on two splits of three and worse on the third (79.1 → 78.4 % on average). "
-        "Digits are nearly solved by both: one of the 360 test images is 0.3 points, about as much as lies between them; "
-        "three seeds could not tell them apart, ten can."
+        "Digits are nearly solved by both: one of the 360 test images is 0.3 points, about as much as lies between "
+        "them; three seeds could not tell them apart, ten can."
     },
     settings={
         "quick": (
