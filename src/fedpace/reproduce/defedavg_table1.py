@@ -10,6 +10,7 @@ from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.defedavg import (
     CENSORED,
+    FULL,
     PAPER,
     RATES,
     SCALES,
@@ -221,7 +222,9 @@ def _line(edition: str, results: Results, split: str, method: str) -> tuple[str,
     pairs = [rates(edition, split, method, at, results) for at in range(len(N))]
     own = [taken(edition, results, split, method, n) for n in N]
     cap = SCALES[edition].cap_s[split] / (2 if edition == "quick" and method in SLOW else 1)
-    ours = [f"{s:.2f}" if s.values or not s.missed else f"> {cap:.0f}" for s in own]
+    lost = [all(run.diverged for run in results.of(name(split, method, n))) for n in N]
+    late = ["diverged" if gone else f"> {cap:.0f}" for gone in lost]
+    ours = [f"{s:.2f}" if s.values or not s.missed else why for s, why in zip(own, late, strict=True)]
     theirs = [_printed(value) for value in SECONDS[split].get(method, ())] or [""] * 4
     return (method, " / ".join(map(_shown, pairs)), *ours, *theirs)
 
@@ -280,7 +283,7 @@ def _loglog(axes: Axes, title: str) -> None:
 
 EXPERIMENT = Experiment(
     name="defedavg-table1",
-    notes={"quick": TRIED},
+    notes={"quick": TRIED, "full": FULL},
     title="DeFedAvg: virtual seconds to a target accuracy",
     source=f"{PAPER}: Table 1, Figures 2 to 5",
     summary="Devices differ in speed by a factor of five. FedAvg waits for the slowest of each round; DeFedAvg lets "
