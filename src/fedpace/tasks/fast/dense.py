@@ -59,7 +59,6 @@ class DenseSolver:
         self._y = aligned(int(self._shape.begins[-1]) + widths[-1] * (widths[-2] + 1), dtype)
         self._gradient = self._y[:0]
         self._input_type = torch.from_numpy(self._y).dtype
-        self._samples: tuple[Array, Array] = self._gradient, self._gradient
         self._known: WeakKeyDictionary[Tensors, tuple[Array, Array] | None] = WeakKeyDictionary()
         self._room, self._scratch = 0, scratch_for(widths, 1, dtype)
 
@@ -69,7 +68,6 @@ class DenseSolver:
     def takes(self, data: Examples) -> bool:
         """Whether these are labelled vectors in memory."""
         arrays = self._arrays(data) if isinstance(data, Tensors) else None
-        self._samples = arrays or self._samples
         return arrays is not None and bool(loops.in_range(arrays[1], self.widths[-1]))
 
     def _arrays(self, data: Tensors) -> tuple[Array, Array] | None:
@@ -87,9 +85,11 @@ class DenseSolver:
         return rows.reshape(len(labels), -1).contiguous().numpy(), labels.numpy()
 
     def solve(self, request: Request, data: Tensors) -> Vector:
-        """delta of the request, on the samples that it has just taken."""
+        """delta of the request, on samples that it takes."""
         y, start = self._y, np.asarray(request.start, self.dtype)
-        rows, labels = self._samples
+        arrays = self._arrays(data)
+        assert arrays is not None, "these samples are not taken"
+        rows, labels = arrays
         order, ends = planned(request, len(labels))
         self._make_room(int(ends[0]))
         y[:] = start
