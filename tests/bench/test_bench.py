@@ -127,6 +127,14 @@ def test_a_contender_that_fails_is_shown_with_its_reason(program: str, reason: s
     assert last == Result("small", "last", 1.0, 0.5, 7)
 
 
+def test_a_contender_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sitting, "PATIENCE_S", 5.0)
+    hangs = [sys.executable, "-c", "import time; print('{\"ready\": true}', flush=True); time.sleep(3600)"]
+    yardstick, hanging = sitting.measure(SMALL, {"bare 2": speaker(2.0, 2.0), "hangs": hangs}, repeats=2)
+    assert hanging == Failure("small", "hangs", "said nothing for 5 s")
+    assert yardstick == Result("small", "bare 2", 2.0, 1.0, 7)
+
+
 def test_peers_take_part_where_they_are_installed_and_know_the_workload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

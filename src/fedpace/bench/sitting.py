@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ from fedpace.bench.workloads import Workload
 from fedpace.errors import FedpaceError
 
 YARDSTICK = "bare 2"
+PATIENCE_S = 900.0  # a contender that says nothing for so long hangs
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,30 @@ class Contender:
 
     def hear(self) -> dict[str, Any]:
         assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        with self._patience() as lost:
+            line = self.process.stdout.readline()
+        if lost.is_set():
+            raise FedpaceError(f"said nothing for {PATIENCE_S:g} s")
         if not line:
             raise FedpaceError(f"ended early: {self.last_words()}")
         said: dict[str, Any] = json.loads(line)
         return said
+
+    @contextmanager
+    def _patience(self) -> Iterator[threading.Event]:
+        """A process that takes too long inside is killed, and the event set."""
+        lost = threading.Event()
+
+        def lose() -> None:
+            lost.set()
+            self.process.kill()
+
+        timer = threading.Timer(PATIENCE_S, lose)
+        timer.start()
+        try:
+            yield lost
+        finally:
+            timer.cancel()
 
     def last_words(self) -> str:
         """The last exception it printed, or else the last line."""
