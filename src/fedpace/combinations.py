@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fedpace.aggregate import Mixing, Normalised, Pooled, Weighted
-from fedpace.errors import ConfigError
+from fedpace.errors import ConfigError, require, require_flag
 from fedpace.link import Plain
 from fedpace.pace import (
     Buffered,
@@ -24,6 +24,12 @@ from fedpace.pace import (
 
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
+
+KINDS = {
+    "pace": "dispatch",
+    "aggregate": "add",
+    "server_opt": "apply",
+}  # where a rule goes, and what tells it
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,11 @@ REFUSALS: tuple[Refusal, ...] = (
 
 
 def refuse_impossible(algorithm: Algorithm) -> None:
-    """Raise ConfigError for the first refusal that applies."""
+    """Raise ConfigError for what is no rule at all, and for the first refusal that applies."""
+    for place, method in KINDS.items():
+        rule = getattr(algorithm, place)
+        require(hasattr(rule, method), place, rule, f"a rule of fedpace.{place}")
+    require_flag(algorithm.per_tensor, "per_tensor")
     for refusal in REFUSALS:
         if refusal.applies(algorithm):
             raise ConfigError(f"{refusal.what}, cannot be combined: {refusal.why}; {refusal.instead}")

@@ -74,7 +74,7 @@ def require(ok: bool, what: str, got: object, allowed: str) -> None:
 def unknown(what: str, got: str, allowed: Iterable[str]) -> ConfigError:
     """The error for a name that is none of `allowed`, with the nearest one suggested."""
     names = sorted(allowed)
-    near = difflib.get_close_matches(got, names, n=1)
+    near = difflib.get_close_matches(str(got), names, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     return ConfigError(f"{what} must be one of {', '.join(names)}; got {got!r}{hint}")
 
@@ -92,6 +92,11 @@ def require_number(
     """`low <= value <= high` and `above < value < below`; NaN, text and None are refused."""
     number = float(value) if not isinstance(value, bool) and isinstance(value, numbers.Real) else math.nan
     require(low <= number <= high and above < number < below, what, value, allowed)
+
+
+def require_flag(value: object, what: str) -> None:
+    """A bool and nothing else: the word "false" would count as true."""
+    require(isinstance(value, bool), what, value, "True or False")
 
 
 def require_count(value: object, what: str, *, low: int = 1) -> None:

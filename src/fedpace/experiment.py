@@ -45,7 +45,7 @@ def simulate(
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
     `population`: the devices; None means one second per solve and free transfer.
-    `workers`, `compute`: who runs local solves; they never change a result.
+    `workers`, `compute`: who runs local solves. Neither changes a result, but that "vectorised" differs by rounding.
     `keep_models`: `Run.models[t]` is the model after step t+1.
     `evaluate_every`: steps (10), virtual seconds ("30s"), traffic ("5MB"), or None: never.
     `checkpoint`: a folder, or `Checkpoints(folder, every)`: killed at any moment, the same call goes on from the last

@@ -41,5 +41,5 @@ def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
     if purpose not in PURPOSES:
         raise KeyError(purpose)
     # numpy takes any ISeedSequence; its type hints know only its own
-    name: Any = Named(f"{seed} {purpose} {key}")
+    name: Any = Named(f"{seed} {purpose} {tuple(map(int, key))}")  # numpy's integers print otherwise
     return np.random.Generator(np.random.PCG64(name))

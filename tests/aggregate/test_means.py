@@ -127,7 +127,22 @@ def test_bad_parameters_are_named(arguments: dict[str, Any], message: str) -> No
         Normalised(**arguments)
 
 
-@pytest.mark.parametrize("norm", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("idle_at", [0, 1])
+def test_an_update_without_steps_counts_as_a_gradient_of_zero(idle_at: int) -> None:
+    """tau_eff = (3 * 2 + 1 * 0) / 4, times 3/4 of 8 / 2."""
+    updates = [update(0, 8, 0, samples=3, steps=2, a_norm1=2)]
+    updates.insert(idle_at, update(1, 0, 0, samples=1, steps=0, a_norm1=0))
+    assert aggregated(Normalised(), *updates).tolist() == [1.5 * 3.0, 0.0]
+
+
+def test_updates_without_any_weight_move_nothing() -> None:
+    assert aggregated(Weighted(), update(0, 1, 2, samples=0), update(1, 4, 2, samples=0)).tolist() == [
+        0.0,
+        0.0,
+    ]
+
+
+@pytest.mark.parametrize("norm", [-1.0, float("nan"), float("inf")])
 def test_fednova_refuses_what_it_cannot_normalise_by(norm: float) -> None:
-    with pytest.raises(ConfigError, match=r"\|\|a\|\|_1 of an update must be > 0 to normalise by"):
+    with pytest.raises(ConfigError, match=r"\|\|a\|\|_1 of an update must be >= 0 to normalise by"):
         aggregated(Normalised(), update(0, 1, 1, a_norm1=norm))

@@ -86,7 +86,7 @@ def test_a_place_that_stays_free_is_noticed() -> None:
     simulation.server.state.pace.active.pop()
     with pytest.raises(AssertionError, match="2 at work and 0 free places make 3"):
         check_concurrency(simulation)
-    simulation.server.state.pace.free = 1
+    simulation.server.state.pace.short = 1
     with pytest.raises(AssertionError, match="1 places are free and 2 clients idle"):
         check_concurrency(simulation)
 

@@ -24,6 +24,8 @@ def needy(client_lr: float) -> float:
         ("1e-3", 1e-3),
         ("None", None),
         ("True", True),
+        ("false", False),
+        ("none", None),
         ("[1, 2.5]", [1, 2.5]),
         ("(1, 2)", (1, 2)),
         ("1..6", (1, 6)),

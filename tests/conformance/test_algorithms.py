@@ -1,13 +1,17 @@
 """Every named algorithm keeps the same promises, whatever it is made of."""
 
+import contextlib
 import inspect
+import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
 
 import fedpace
 from fedpace import algorithms
+from fedpace.errors import FedpaceError
 from fedpace.sim import Population
 from fedpace.tasks import quadratics
 
@@ -57,6 +61,18 @@ def test_history_is_what_the_contract_says(name):
         )
     assert result.final["bytes_up"] == sum(record.bytes_up for record in result.history)
     assert np.array_equal(result.models[-1], result.model) and len(result.models) == 12
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_senseless_parameter_is_answered_in_one_line(name, tmp_path, monkeypatch):
+    """Whatever a parameter is given: it runs, or it is refused by an error of ours, never by one of Python's."""
+    monkeypatch.chdir(tmp_path)
+    make, odd = getattr(algorithms, name), (None, "x", -1, 0, 1.5, True, (1,), [[1]], {}, math.nan)
+    known = inspect.signature(make).parameters
+    sizes = {key: 2 for key in ("buffer", "concurrency", "clients_per_round", "draws") if key in known}
+    for parameter, value in itertools.product(known, odd):
+        with contextlib.suppress(FedpaceError), warnings.catch_warnings(action="ignore"):
+            fedpace.simulate(make(**{**sizes, parameter: value}), TASK, rounds=1, evaluate_every=None)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -61,6 +61,7 @@ def test_the_lazy_rule_of_the_golden_run_fires_in_round_two_only():
         (a.fedbaca(codec=SIGN, tau=0.5, down_codec="dense", **AMS), a.fedaca(codec=SIGN, tau=0.5, **AMS)),
         (a.two_way(codec=TOP1, down_codec="topk:1", **AMS), a.fedcams(codec=TOP1, **AMS)),
         (a.two_way(codec="topk:1", down_codec="topk:1", first="dense", **AMS), a.fedams(**AMS)),
+        (a.fedams(b1=0.0, b2=1.0, eps=1.0, **AMS), a.fedavg(**AMS)),
     ],
     ids=lambda algorithm: algorithm.name,
 )

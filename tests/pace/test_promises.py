@@ -106,7 +106,7 @@ class Greedy(Buffered):
     """Sends one client more to work than it may."""
 
     def init(self, clients: int) -> BufferedState:
-        return replace(super().init(clients), free=4)
+        return replace(super().init(clients), refills=[4])
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,32 @@ def test_immediate_dispatch_refills_each_place_by_itself() -> None:
     assert d.state.free == 2
 
 
+def test_every_step_of_one_instant_has_a_choice_of_its_own() -> None:
+    d = Drive(Buffered(2, 4, select=Scripted([[0, 1, 2, 3], [0, 1], [2, 3]])))
+    d.dispatch()
+    assert [d.arrived(client)[1] for client in range(4)] == [False, True, False, True]
+    assert d.dispatch() == (Send(0), Send(1), Send(2), Send(3))
+
+
+def test_places_nobody_was_found_for_are_filled_with_the_next_ones_or_by_who_joins() -> None:
+    d = Drive(Buffered(1, 3), clients=3)
+    d.absent = {0, 1}
+    assert d.dispatch() == (Send(2),) and d.state.free == 2
+    assert d.dispatch() == () and d.state.asked == 1
+    d.absent = {0}
+    d.state = d.pace.joined(1, d.state)
+    assert d.dispatch() == (Send(1),) and d.state.free == 1
+    d.arrived(2)
+    d.absent = set()
+    assert {order.client for order in d.dispatch()} == {0, 2} and d.state.free == 0
+
+
+@pytest.mark.parametrize(("group", "allowed"), [([0, 0], "distinct"), ([0, 1, 2], "at most 2")])
+def test_a_script_that_does_not_fit_the_places_is_refused(group: list[int], allowed: str) -> None:
+    with pytest.raises(ConfigError, match=f"clients to send to work must be {allowed}; got"):
+        Drive(Buffered(1, 2, select=Scripted([group]))).dispatch()
+
+
 def test_too_stale_an_update_is_refused_and_its_place_freed() -> None:
     for pace in (Buffered(1, 1, max_staleness=1), Immediate(1, max_staleness=1)):
         d = Drive(pace)

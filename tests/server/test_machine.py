@@ -12,12 +12,12 @@ import pytest
 from fedpace.aggregate import Mixing, Pooled
 from fedpace.algorithm import Algorithm
 from fedpace.errors import ConfigError, DivergedError
-from fedpace.link import Dense, Difference, Plain, ResyncError
+from fedpace.link import Dense, Difference, Plain, Quantize, ResyncError, TopK
 from fedpace.local import SGD, Scaffold
 from fedpace.pace import Arrivals, Buffered, Interrupting, Polled, Replayed, Rounds, Scripted
 from fedpace.pace.protocol import Pace
 from fedpace.server import Announce, Ask, Deliver, Receipt, Server, Stop, Update
-from fedpace.server_opt import Momentum
+from fedpace.server_opt import AMSGrad, Momentum
 from fedpace.vector import Vector
 
 RNG = np.random.default_rng(0)  # dense frames draw nothing
@@ -125,6 +125,7 @@ def test_an_answer_nobody_waits_for_is_refused_and_not_remembered() -> None:
         {"version": -2},
         {"steps": -1},
         {"a_norm1": math.nan},
+        {"steps": 2, "a_norm1": 0.0},
         {"samples": -1.0},
     ],
 )
@@ -144,6 +145,19 @@ def test_an_unknown_client_is_refused(client: int) -> None:
     [receipt] = deliver(s, update(client))
     assert receipt.reason == f"client {client}: there are 3 clients"
     assert s.state.pace.restart == []
+
+
+@pytest.mark.parametrize("opt", [Momentum(), Momentum(0.5, 0.9, 0.9), AMSGrad(0.1)], ids=repr)
+@pytest.mark.parametrize(
+    "codec", [Dense("fp16"), Dense("fp64"), TopK(1.0, "bf16"), Quantize(4, values="fp16")], ids=repr
+)
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_model_keeps_its_type_whatever_the_wire_has(opt: Any, codec: Any, kind: Any) -> None:
+    rule = Algorithm(local=SGD(0.1, steps=1), up=codec, server_opt=opt)
+    s = Server(rule, np.zeros(2, kind), 1)
+    s.dispatch(0.0)
+    [receipt] = deliver(s, update(0, frames={"update": codec.encode(np.ones(2, kind), RNG)}))
+    assert receipt.steps[0].x.dtype == kind and s.state.x.any()
 
 
 def not_finite_frame() -> bytes:

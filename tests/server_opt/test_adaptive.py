@@ -133,7 +133,7 @@ def test_adagrad_may_forget() -> None:
 def test_bad_parameters_are_named(rule: Any, arguments: dict[str, float], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         rule(**arguments)
-    assert str(error.value) == message.format(rule.__name__, "]" if rule is Adagrad else ")")
+    assert str(error.value) == message.format(rule.__name__, "]" if rule in (Adagrad, AMSGrad) else ")")
 
 
 def test_amsgrad_has_two_options() -> None:

@@ -27,8 +27,25 @@ def test_seconds_of_a_session_and_of_a_transfer() -> None:
     assert devices.expected_step_s(1) == 2.5
 
 
-def test_a_session_always_takes_time() -> None:
-    assert Population().bind(1, 0).compute_s(0, 1, 5) > 0
+def test_where_nothing_is_said_a_session_takes_one_second() -> None:
+    assert Population(drop=0.5) == Population(solve_s=1.0, drop=0.5)
+    assert Population(step_s=0.5).solve_s == Population(noise_s=(0.5, 1.0)).solve_s == 0.0
+    assert Population.half_normal(np.int64(5)) == Population.half_normal(5)
+
+
+@pytest.mark.parametrize(
+    "devices",
+    [
+        Population(solve_s=0.0),
+        Population(solve_s=(1.0, 0.0)),
+        Population.half_normal(0),
+        Population.exponential(0),
+    ],
+    ids=str,
+)
+def test_a_session_always_takes_time(devices: Population) -> None:
+    with pytest.raises(ConfigError, match=r"the seconds of a session must be > 0 for every client; got 0\.0"):
+        devices.bind(2, 0)
 
 
 def test_noise_is_drawn_anew_for_every_session_and_named_by_it() -> None:
@@ -103,6 +120,11 @@ def test_devices_of_the_papers() -> None:
         (
             lambda: Population.from_times(1.0, up_s=-1.0),
             "Population.up_s must be >= 0 seconds, and finite; got -1.0",
+        ),
+        (lambda: Population.from_times("slow"), "compute_s must be > 0 seconds; got 'slow'"),
+        (
+            lambda: Population().with_windows([(0, 1.0)]),
+            r"windows must be \(client, from, to\), ...; got \[\(0, 1.0\)\]",
         ),
         (lambda: Population(step_s=np.inf), "Population.step_s must be >= 0 seconds, and finite"),
         (lambda: Population(solve_s=np.nan), "Population.solve_s must be >= 0 seconds, and finite"),

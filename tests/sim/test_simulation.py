@@ -203,6 +203,33 @@ def test_when_everybody_fails_the_run_has_diverged(name: str) -> None:
         run(ALGORITHMS[name], Noisy(CLIENTS, frozenset(range(CLIENTS))))
 
 
+def test_a_round_with_one_good_member_has_not_diverged() -> None:
+    """Four updates in a row fail, over a border between rounds; nobody is to blame but clients 1 and 2."""
+    twice = Scripted([[0, 1, 2], [1, 2, 3], [0, 1, 2], [1, 2, 3]])
+    algorithm = named.fedavg(clients_per_round=3, select=twice, **LOCAL)
+    finished = run(algorithm, Noisy(4, frozenset({1, 2})), rounds=4, population=None)
+    assert [record.clients for record in finished.history] == [(0,), (3,), (0,), (3,)]
+
+
+def test_a_round_of_few_who_count_twice_diverges_when_all_of_them_fail() -> None:
+    algorithm = named.fedavg(clients_per_round=3, select=Scripted([[0, 0, 1], [2, 2, 2]]), **LOCAL)
+    with pytest.raises(DivergedError, match="the last 2 updates were not finite, at step 0"):
+        run(algorithm, Noisy(4, frozenset({0, 1})), population=None)
+
+
+def test_one_after_another_in_rounds_of_one_is_enough_to_diverge() -> None:
+    with pytest.raises(DivergedError, match="the last 2 updates were not finite"):
+        run(named.fedavg(clients_per_round=1, **LOCAL), Noisy(2, frozenset({0, 1})), population=None)
+
+
+@pytest.mark.parametrize("name", ["favano", "quafl"])
+def test_an_interrupted_session_may_be_lost_too(name: str) -> None:
+    devices = replace(DEVICES, drop=0.5)
+    finished = run(ALGORITHMS[name], rounds=40, population=devices, watchers=[Invariants()])
+    lost, sent = finished.counters["dropped"], finished.counters["uploads"]
+    assert 0.3 < lost / (lost + sent) < 0.7
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_one_client_alone_is_enough(name: str) -> None:
     """Seven of eight leave for good; whoever is waited for together with them is waited for no longer."""
@@ -346,6 +373,28 @@ def test_overlap_hides_transfers_behind_training_where_serial_does_not() -> None
         times[mode] = [record.virtual_seconds for record in finished.history]
     assert times["serial"] == [4.0, 8.0, 12.0, 16.0, 20.0]
     assert times["overlap"] == [4.0, 6.0, 8.0, 10.0, 12.0]
+
+
+@pytest.mark.parametrize("mode", ["serial", "overlap"])
+def test_every_model_sent_is_counted(mode: str) -> None:
+    """FAVANO: three clients get the first model, then two restart after each step; 32 bytes a model."""
+    devices = Population.from_times((1.0, 1.5, 2.5), up_s=0.25, down_s=0.25, mode=mode)
+    pairs = Scripted([[0, 1], [1, 2], [0, 2]] * 2)
+    restarting = named.favano(client_lr=0.1, steps=2, clients_per_round=2, server_period=3.0, select=pairs)
+    finished = run(restarting, Noisy(3), 5, population=devices)
+    size = 16 + 2 * 8
+    assert [record.bytes_down for record in finished.history] == [3 * size] + 4 * [2 * size]
+
+
+@pytest.mark.parametrize("mode", ["serial", "overlap"])
+def test_who_comes_late_fetches_the_newest_model(mode: str) -> None:
+    """Client 2 comes at 3 s; a model takes half a second, in the background or not."""
+    windows = [(0, 0.0, math.inf), (1, 0.0, math.inf), (2, 3.0, math.inf)]
+    devices = Population.from_times(1.0, down_s=0.5, mode=mode).with_windows(windows)
+    finished = run(named.defedavg_iid(buffer=2, **LOCAL), Noisy(3), 6, population=devices)
+    own = [activity for activity in finished.activities if activity.client == 2 and activity.kind == "train"]
+    assert own[0].start == 3.5
+    assert finished.traffic["clients"][2]["bytes_down"] >= 16 + 2 * 8
 
 
 def test_a_finished_session_waits_for_the_upload_before_it() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from os import PathLike
 
 import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
 from fedpace.aggregate.rows import PackedRows, Rows, SpilledRows, WholeRows
 from fedpace.aggregate.total import Total
-from fedpace.errors import require
+from fedpace.errors import require, require_flag
 from fedpace.vector import Vector
 
 UNQUANTISED = (None, 32)
@@ -47,7 +48,7 @@ class Cached:
     bits: int | None = None
     duplicates: str = "round_start"
     quantize_fresh: bool = False
-    spill: str | None = None
+    spill: str | PathLike[str] | None = None
     rows: Callable[[], Rows] | None = None  # another store, for those who bring one
 
     def __post_init__(self) -> None:
@@ -55,6 +56,8 @@ class Cached:
         require(ok, "cache_bits", self.bits, "a whole number in 2..16, or 32 for unquantised")
         allowed = ("round_start", "sequential")
         require(self.duplicates in allowed, "duplicates", self.duplicates, " or ".join(allowed))
+        require_flag(self.quantize_fresh, "quantize_fresh")
+        require(isinstance(self.spill, str | PathLike | None), "spill", self.spill, "a folder, or None")
         both = self.spill is not None and self.bits not in UNQUANTISED
         require(not both, "spill", self.spill, "None with a quantised cache, which is small already")
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from fedpace.aggregate.protocol import Contribution
+from fedpace.aggregate.staleness import Weight, discount, staleness_weight
 from fedpace.aggregate.total import Total
 from fedpace.vector import Vector
-
-StalenessWeight = Callable[[int], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +20,17 @@ class Mean:
     Departures: none. The divisor is M and not Σ s(τ_i): a discounted update is a smaller step, as in FedBuff.
     """
 
-    staleness: StalenessWeight | None = None  # s: age in server steps -> weight; None: 1
+    staleness: Weight | str | None = None  # s: age in server steps -> weight, or its name; None: 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "staleness", staleness_weight(self.staleness))
 
     def init(self, x: Vector, clients: int) -> Total:
         return Total()
 
     def add(self, update: Contribution, start: Vector, x: Vector, state: Total) -> Total:
-        discount = 1.0 if self.staleness is None else self.staleness(update.staleness)
-        return state.plus(update.delta, update.count * discount, update.count)
+        factor = update.count * discount(self.staleness, update.staleness)
+        return state.plus(update.delta, factor, update.count)
 
     def result(self, state: Total) -> tuple[Vector, Total]:
         return state.mean(), Total()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fedpace.aggregate.protocol import Contribution
-from fedpace.aggregate.staleness import Weight
+from fedpace.aggregate.staleness import Weight, discount, staleness_weight
 from fedpace.aggregate.total import Total
 from fedpace.errors import require_number
 from fedpace.vector import Vector
@@ -22,17 +22,18 @@ class Mixing:
     """
 
     alpha: float = 0.6
-    staleness: Weight | None = None
+    staleness: Weight | str | None = None
 
     def __post_init__(self) -> None:
         require_number(self.alpha, "alpha", above=0, high=1, allowed="in (0, 1]")
+        object.__setattr__(self, "staleness", staleness_weight(self.staleness))
 
     def init(self, x: Vector, clients: int) -> Total:
         return Total()
 
     def add(self, update: Contribution, start: Vector, x: Vector, state: Total) -> Total:
-        discount = 1.0 if self.staleness is None else self.staleness(update.staleness)
-        return state.plus(start + update.delta - x, update.count * self.alpha * discount, 0.0)
+        factor = update.count * self.alpha * discount(self.staleness, update.staleness)
+        return state.plus(start + update.delta - x, factor, 0.0)
 
     def result(self, state: Total) -> tuple[Vector, Total]:
         return state.sum(), Total()

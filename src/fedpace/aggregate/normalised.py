@@ -34,7 +34,8 @@ class Normalised:
     share with replacement (scheme A of App. G) and for uniform objectives.
     Sign: deltas are displacements; the server adds Δ_t.
     Departures: the learning rate cancels and is not divided by. Where all A_i are equal the result is that of
-    `Weighted` (or `Mean`) to the bit: sums are kept in units of the first A_i, and the division comes last.
+    `Weighted` (or `Mean`) to the bit: sums are kept in units of the first A_i, and the division comes last. An
+    update without a step (interrupted at once) has A_i = 0 and counts as a mean gradient of zero.
     """
 
     tau_eff: str | float = "default"
@@ -62,10 +63,10 @@ class Normalised:
     def add(self, update: Contribution, start: Vector, x: Vector, state: NormalisedState) -> NormalisedState:
         share = update.count * (update.samples if self.weighting == "samples" else 1.0)
         own = update.a_norm1
-        require_number(own, "||a||_1 of an update", above=0, below=math.inf, allowed="> 0 to normalise by")
-        unit = own if state.mean.vector is None else state.unit
+        require_number(own, "||a||_1 of an update", low=0, below=math.inf, allowed=">= 0 to normalise by")
+        unit = (own or 1.0) if state.mean.vector is None else state.unit
         work = (update.steps if self.tau_eff == "steps" else own) / unit
-        mean = state.mean.plus(update.delta, share * (unit / own), share)
+        mean = state.mean.plus(update.delta, share * (unit / own) if own else 0.0, share)
         return NormalisedState(mean, unit, state.work + share * work)
 
     def result(self, state: NormalisedState) -> tuple[Vector, NormalisedState]:

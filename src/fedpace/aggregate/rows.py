@@ -85,7 +85,7 @@ class PackedRows:
 class SpilledRows:
     """Full precision in a nameless file in `folder`; memory holds only what the system keeps of it."""
 
-    folder: str
+    folder: str | os.PathLike[str]
     slots: dict[int, int] = field(default_factory=dict)  # client -> row of the file
     _file: Any = None
     _shape: Vector | None = None  # size and type of every row, as an example
@@ -96,6 +96,7 @@ class SpilledRows:
 
     def put(self, client: int, v: Vector, rng: np.random.Generator | None) -> Vector:
         if self._file is None:
+            os.makedirs(self.folder, exist_ok=True)
             handle, path = tempfile.mkstemp(dir=self.folder)
             os.unlink(path)  # the system removes the file with the last handle, whatever happens to us
             self._file, self._shape = os.fdopen(handle, "r+b"), np.empty_like(v)

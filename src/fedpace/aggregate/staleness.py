@@ -61,11 +61,20 @@ def staleness_weight(rule: object) -> Weight | None:
         return rule
     allowed = "none, poly[:a], hinge[:a[:b]] or a function of the age"
     name, *numbers = (
-        rule.split(":") if isinstance(rule, str) else list(rule) if isinstance(rule, list | tuple) else [rule]
+        rule.split(":")
+        if isinstance(rule, str)
+        else [*rule]
+        if isinstance(rule, list | tuple) and rule
+        else [rule]
     )
-    require(name in _BY_NAME, "staleness", rule, allowed)
+    require(isinstance(name, str) and name in _BY_NAME, "staleness", rule, allowed)
     try:
         weight = _BY_NAME[name](*map(float, numbers))
     except (TypeError, ValueError):
         raise ConfigError(f"staleness must be {allowed}; got {rule!r}") from None
     return None if isinstance(weight, Constant) else weight
+
+
+def discount(weight: Weight | str | None, tau: int) -> float:
+    """s(tau) of a rule's checked weight; 1 where it has none."""
+    return weight(tau) if callable(weight) else 1.0

@@ -33,6 +33,6 @@ class Total:
     def mean(self) -> Vector:
         """Σ w_i v_i / weight: the division comes last, so that sums of dyadic numbers stay exact."""
         vector = self.sum()
-        if self.weight != 1.0:
+        if self.weight not in (0.0, 1.0):  # updates without any weight move nothing
             vector /= self.weight
         return vector

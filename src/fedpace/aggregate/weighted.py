@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedpace.aggregate.mean import StalenessWeight
 from fedpace.aggregate.protocol import Contribution
+from fedpace.aggregate.staleness import Weight, discount, staleness_weight
 from fedpace.aggregate.total import Total
 from fedpace.vector import Vector
 
@@ -20,15 +20,17 @@ class Weighted:
     Departures: an optional discount by age, as in `Mean`.
     """
 
-    staleness: StalenessWeight | None = None
+    staleness: Weight | str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "staleness", staleness_weight(self.staleness))
 
     def init(self, x: Vector, clients: int) -> Total:
         return Total()
 
     def add(self, update: Contribution, start: Vector, x: Vector, state: Total) -> Total:
         weight = update.count * update.samples
-        discount = 1.0 if self.staleness is None else self.staleness(update.staleness)
-        return state.plus(update.delta, weight * discount, weight)
+        return state.plus(update.delta, weight * discount(self.staleness, update.staleness), weight)
 
     def result(self, state: Total) -> tuple[Vector, Total]:
         return state.mean(), Total()

@@ -86,18 +86,21 @@ def multistage_fedgm(
     server_lr: Sequence[float] = (2.0, 1.0, 0.5),
     rounds: int = 500,
     beta: float = 0.9,
-    nu: float = 0.9,
+    nu: float | None = None,
     couple: str = "nu",
     weighting: str = "uniform",
     select: Select = "uniform",
 ) -> Algorithm:
-    """FedGM whose rates drop in stages; stage ends and momenta follow from the rates (Algorithm 3, Eq. 3)."""
+    """FedGM whose rates drop in stages; stage ends and momenta follow from the rates (Algorithm 3, Eq. 3).
+
+    `nu` is 0.9 where nothing is said, and beta's with `couple="nag"`.
+    """
     return Algorithm(
         name="multistage_fedgm",
         pace=synchronous(clients_per_round, select),
         local=local(client_lr, steps, epochs, batch_size),
         aggregate=weighted(weighting),
-        server_opt=multistage(server_lr, rounds, beta, nu, couple),
+        server_opt=multistage(server_lr, rounds, beta, _nu(nu, couple), couple),
     )
 
 
@@ -115,7 +118,7 @@ def autonomous_fedgm(
     server_lr: float | Sequence[float] = 1.0,
     rounds: int = 500,
     beta: float = 0.9,
-    nu: float = 0.9,
+    nu: float | None = None,
     couple: str = "nu",
     k_ref: float | str = 1.0,
     select: Select = "uniform",
@@ -124,6 +127,7 @@ def autonomous_fedgm(
 
     `history=None` is event-driven: a step whenever `buffer` updates have come. `history=R` is the paper's own
     simulation: rounds whose clients start from one of the last R models. Several `server_lr` make stages.
+    `nu` is 0.9 where nothing is said, and beta's with `couple="nag"`.
     """
     pace: Pace = Buffered(buffer, concurrency, dispatch, selection(select))
     if history is not None:
@@ -138,8 +142,14 @@ def autonomous_fedgm(
 
 
 def _momentum_or_stages(
-    server_lr: float | Sequence[float], rounds: int, beta: float, nu: float, couple: str
+    server_lr: float | Sequence[float], rounds: int, beta: float, nu: float | None, couple: str
 ) -> ServerOpt:
     if isinstance(server_lr, Sequence):
-        return multistage(server_lr, rounds, beta, nu, couple)
-    return Momentum(server_lr, beta, nu)
+        return multistage(server_lr, rounds, beta, _nu(nu, couple), couple)
+    nu = _nu(nu, couple)
+    return Momentum(server_lr, beta, beta if nu is None else nu)
+
+
+def _nu(nu: float | None, couple: str) -> float | None:
+    """None stays open only where beta decides."""
+    return 0.9 if nu is None and couple != "nag" else nu

@@ -39,9 +39,9 @@ def synchronous(clients_per_round: int | None, select: Select) -> Rounds:
 
 def codec_of(codec: CodecLike) -> Codec:
     """A codec from `dense`, `fp16`, `topk:1/8`, `randk:0.01`, `sign`, `quant:4`, or itself."""
-    if not isinstance(codec, str):
+    if isinstance(codec, Codec):
         return codec
-    name, _, number = codec.partition(":")
+    name, _, number = codec.partition(":") if isinstance(codec, str) else ("", "", "")
     try:
         match name, number:
             case "dense" | "fp16" | "bf16" | "fp32", "":

@@ -63,7 +63,7 @@ def two_way(
 def _up(codec: CodecLike, memory: str, tau: float, max_staleness: int | None) -> Uplink:
     require(memory in ("ef", "ef21"), "memory", memory, "ef or ef21")
     link = EF21(codec_of(codec)) if memory == "ef21" else ErrorFeedback(codec_of(codec))
-    return Lazy("nla", tau, max_staleness, link) if tau > 0 else link
+    return Lazy("nla", tau, max_staleness, link) if tau != 0 else link
 
 
 def _pace(

@@ -15,6 +15,7 @@ from fedpace.errors import ConfigError, unknown
 _RULES = ("pace", "local", "link", "aggregate", "server_opt")  # where the classes in a value may come from
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
+_CONSTANTS = {"true": True, "false": False, "none": None}  # in any case, as people write them
 _WORD = re.compile(r"[A-Za-z_][\w.:,/+-]*")
 
 
@@ -31,6 +32,8 @@ def setting(text: str) -> tuple[str, Any]:
 
 def parse_value(text: str) -> Any:
     """A Python literal, a range `1..6` as (1, 6), a rule like `TopK(ratio=0.01)`, or a plain word."""
+    if text.lower() in _CONSTANTS:
+        return _CONSTANTS[text.lower()]
     if match := _RANGE.fullmatch(text):
         return int(match[1]), int(match[2])
     try:

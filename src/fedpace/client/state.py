@@ -15,6 +15,7 @@ class Delivery:
 
     version: int
     round: int
+    missed: bool = False  # its client was away when it was sent, and fetches it when taking it out
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,4 +35,4 @@ def kept(ratio: float, size: int) -> int:
 
 def least_kept(ratio: float, sizes: Groups) -> float:
     """The smallest k/d of any group."""
-    return min(kept(ratio, size) / size for size in sizes)
+    return min((kept(ratio, size) / size for size in sizes if size), default=1.0)

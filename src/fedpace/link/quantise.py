@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fedpace.errors import FrameError, require, require_count
+from fedpace.errors import FrameError, require, require_count, require_flag
 from fedpace.link import frame as wire
 from fedpace.link import groups, pack, values
 from fedpace.link.frame import Kind
@@ -51,6 +51,7 @@ class Quantize:
 
     def __post_init__(self) -> None:
         require_bits(self.bits, "Quantize.bits")
+        require_flag(self.stochastic, "Quantize.stochastic")
         values.require_type(self.values, "Quantize.values")
 
     def bind(self, layout: Layout) -> Self:

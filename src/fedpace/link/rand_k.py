@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from fedpace.errors import FrameError, require_number
+from fedpace.errors import FrameError, require_flag, require_number
 from fedpace.link import groups, indices, sparse, values
 from fedpace.link.frame import Kind
 from fedpace.link.groups import Groups
@@ -31,6 +31,7 @@ class RandK:
 
     def __post_init__(self) -> None:
         require_number(self.ratio, "RandK.ratio", above=0, high=1, allowed="in (0, 1]")
+        require_flag(self.unbiased, "RandK.unbiased")
         values.require_type(self.values, "RandK.values")
         indices.require_index(self.index, "RandK.index")
 
@@ -44,12 +45,12 @@ class RandK:
     def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
         name = values.type_name(v, self.values)
         values.finite(v, "rand-k")
-        at, picked = [], []
+        at, picked = [np.empty(0, np.int64)], [v[:0]]
         low = 0
         for d, k in zip(self._sizes(v.size), self.counts(v.size), strict=True):
             chosen = low + np.sort(rng.choice(d, k, replace=False))
             at.append(chosen)
-            picked.append(v[chosen] * v.dtype.type(d / k) if self.unbiased else v[chosen])
+            picked.append(v[chosen] * v.dtype.type(d / max(1, k)) if self.unbiased else v[chosen])
             low += d
         where, what = np.concatenate(at), np.concatenate(picked)
         keep = values.survives(what, name)

@@ -60,7 +60,7 @@ class ScaledSign:
 def _scale(v: Vector) -> Vector:
     from fedpace.link import kernels
 
-    scale = kernels.sum_abs(v) / v.size
+    scale = kernels.sum_abs(v) / max(1, v.size)
     if not np.isfinite(scale):
         raise NonFiniteError("scaled sign: a value is not finite")
     return np.array([scale], v.dtype)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedpace import kernels
-from fedpace.errors import require
+from fedpace.errors import require, require_flag
 from fedpace.local.correction import mean_gradient
 from fedpace.vector import Vector
 
@@ -47,6 +47,7 @@ class VarianceReduced:
     weighting: str = "samples"  # p_i by sample count, or "uniform"; as the aggregation has it
 
     def __post_init__(self) -> None:
+        require_flag(self.accumulate, "VarianceReduced.accumulate")
         weighting = self.weighting in ("samples", "uniform")
         require(weighting, "VarianceReduced.weighting", self.weighting, '"samples" or "uniform"')
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fedpace.errors import require, require_count
+from fedpace.errors import require, require_count, require_flag
 from fedpace.pace.crowd import Crowd, Draw
 from fedpace.pace.protocol import Broadcast, Continuous, Header, Order, Verdict, WakeAt
 
@@ -33,6 +33,8 @@ class Arrivals:
 
     def __post_init__(self) -> None:
         require_count(self.buffer, "buffer")
+        require_flag(self.reuse_model, "reuse_model")
+        require_flag(self.distinct, "distinct")
         piles_up = self.distinct and self.reuse_model
         require(
             not piles_up, "distinct", True, "False with reuse_model, where a fast client's updates pile up"

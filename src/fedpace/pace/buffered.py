@@ -12,11 +12,23 @@ from fedpace.pace.select import Selection, Uniform
 
 @dataclass(slots=True)
 class BufferedState:
-    free: int  # places to fill at the next dispatch
+    refills: list[int]  # places to fill at the next dispatch, one entry for each choice to make
+    short: int = (
+        0  # places that nobody was found for; they wait for the next refill, or for a client that joins
+    )
     active: set[int] = field(default_factory=set)  # at work, or (batch) delivered into the open buffer
     filled: int = 0  # updates in the open buffer
     delivered: set[int] = field(default_factory=set)  # their clients, who wait for the step (batch)
     asked: int = 0  # choices made so far
+
+    @property
+    def free(self) -> int:
+        return sum(self.refills) + self.short
+
+    def refill(self, places: int) -> None:
+        """Make one choice for these places."""
+        self.refills.append(places + self.short)
+        self.short = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +76,7 @@ class Buffered:
         require(at_once <= clients, "concurrency", at_once, f"<= the number of clients ({clients})")
         if self.dispatch_mode == "batch":
             require(self.buffer <= at_once, "buffer", self.buffer, f"<= concurrency ({at_once})")
-        return BufferedState(free=at_once)
+        return BufferedState([at_once])
 
     def arrived(self, header: Header, version: int, state: BufferedState) -> tuple[Verdict, BufferedState]:
         if header.client not in state.active or header.client in state.delivered:
@@ -88,6 +100,8 @@ class Buffered:
         return False, state
 
     def joined(self, client: int, state: BufferedState) -> BufferedState:
+        if state.short:
+            state.refill(0)
         return state
 
     def woke(self, now: float, state: BufferedState) -> tuple[bool, BufferedState]:
@@ -99,30 +113,34 @@ class Buffered:
         self, version: int, now: float, crowd: Crowd, state: BufferedState, draw: Draw
     ) -> tuple[tuple[Order, ...], BufferedState]:
         orders: list[Order] = []
-        while state.free > 0 and len(crowd):
-            together = self._batch or state.asked == 0
-            chosen = self.select.choose(state.free if together else 1, state.asked, crowd, state.active, draw)
-            state.asked += 1
-            state.free -= len(chosen)
-            state.active.update(chosen)
-            orders += [Send(client) for client in chosen]
-            if together or not chosen:
-                break
+        while state.refills and len(crowd):
+            orders += [Send(client) for client in self._fill(state.refills.pop(0), crowd, state, draw)]
         nobody_works = len(state.active) == len(state.delivered)
         if state.filled and nobody_works and len(crowd) and not orders:
             orders.append(WakeAt(now))
         return tuple(orders), state
+
+    def _fill(self, places: int, crowd: Crowd, state: BufferedState, draw: Draw) -> list[int]:
+        chosen = self.select.choose(places, state.asked, crowd, state.active, draw)
+        require(len(set(chosen)) == len(chosen), "clients to send to work", chosen, "distinct")
+        require(len(chosen) <= places, "clients to send to work", chosen, f"at most {places}")
+        state.asked += 1
+        state.short += places - len(chosen)
+        state.active.update(chosen)
+        return chosen
 
     @property
     def _batch(self) -> bool:
         return self.dispatch_mode == "batch"
 
     def _empty(self, state: BufferedState) -> None:
-        for client in state.delivered:
-            self._release(client, state)
+        """The step's clients are free, and replaced by one choice (batch)."""
+        if state.delivered:
+            state.active -= state.delivered
+            state.refill(len(state.delivered))
         state.filled, state.delivered = 0, set()
 
     @staticmethod
     def _release(client: int, state: BufferedState) -> None:
         state.active.discard(client)
-        state.free += 1
+        state.refill(1)

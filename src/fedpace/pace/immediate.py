@@ -40,7 +40,7 @@ class Immediate:
         return self._buffered.lost(client, state)
 
     def joined(self, client: int, state: BufferedState) -> BufferedState:
-        return state
+        return self._buffered.joined(client, state)
 
     def woke(self, now: float, state: BufferedState) -> tuple[bool, BufferedState]:
         return False, state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fedpace.errors import ConfigError, require_count, require_number
+from fedpace.errors import ConfigError, require_count, require_flag, require_number
 from fedpace.pace.crowd import Crowd, Draw
 from fedpace.pace.protocol import Broadcast, Header, Interrupt, Interruptible, Order, Send, Verdict, WakeAt
 from fedpace.pace.roll import Roll
@@ -42,6 +42,7 @@ class Interrupting:
         require_count(self.clients_per_round, "clients_per_round")
         if self.period_s is not None:
             require_number(self.period_s, "server_period", above=0, allowed="> 0 seconds")
+        require_flag(self.averaging, "Interrupting.averaging")
 
     @property
     def client(self) -> Interruptible:
@@ -54,6 +55,9 @@ class Interrupting:
     def init(self, clients: int) -> InterruptingState:
         require_enough(self.select, self.clients_per_round, clients)
         return InterruptingState()
+
+    def awaited(self, state: InterruptingState) -> int:
+        return len(state.roll.draws)
 
     def arrived(
         self, header: Header, version: int, state: InterruptingState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fedpace.errors import require_count
+from fedpace.errors import require_count, require_flag
 from fedpace.pace.crowd import Crowd, Draw
 from fedpace.pace.protocol import Broadcast, Continuous, Header, Order, Poll, Verdict
 from fedpace.pace.roll import Roll
@@ -36,6 +36,8 @@ class Polled:
 
     def __post_init__(self) -> None:
         require_count(self.draws, "draws")
+        require_flag(self.reuse_model, "reuse_model")
+        require_flag(self.energy_saving, "energy_saving")
 
     @property
     def client(self) -> Continuous:
@@ -47,6 +49,9 @@ class Polled:
 
     def init(self, clients: int) -> PolledState:
         return PolledState()
+
+    def awaited(self, state: PolledState) -> int:
+        return len(state.roll.draws)
 
     def arrived(self, header: Header, version: int, state: PolledState) -> tuple[Verdict, PolledState]:
         count = state.roll.answer(header.client)

@@ -151,3 +151,17 @@ class Pace(Protocol):
         `draw()` opens a fresh random stream for one choice.
         """
         ...
+
+
+class Gathering(Pace, Protocol):
+    """A pacing rule whose step waits for the very clients it drew."""
+
+    def awaited(self, state: Any) -> int:
+        """How many clients were drawn for the step that is being gathered."""
+        ...
+
+
+def awaited(pace: Pace | Gathering, state: Any) -> int:
+    """How many clients the next step was to hear; 0 where whoever comes makes it."""
+    drawn = getattr(pace, "awaited", None)
+    return 0 if drawn is None else drawn(state)

@@ -53,6 +53,9 @@ class Replayed:
         require_enough(self.select, self.clients_per_round, clients)
         return RoundsState()
 
+    def awaited(self, state: RoundsState) -> int:
+        return self._rounds.awaited(state)
+
     def arrived(self, header: Header, version: int, state: RoundsState) -> tuple[Verdict, RoundsState]:
         return self._rounds.arrived(header, version, state)
 

@@ -51,6 +51,9 @@ class Rounds:
         require_enough(self.select, self.clients_per_round, clients)
         return RoundsState()
 
+    def awaited(self, state: RoundsState) -> int:
+        return len(state.roll.draws)
+
     def arrived(self, header: Header, version: int, state: RoundsState) -> tuple[Verdict, RoundsState]:
         count = state.roll.answer(header.client) if header.round == version else 0
         step = count > 0 and (state.roll.close() if state.overdue else state.roll.close_if_complete())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import Protocol
+from operator import index
+from typing import Protocol, runtime_checkable
 
 from fedpace.errors import ConfigError, require
 from fedpace.pace.crowd import Crowd, Draw
 
 
+@runtime_checkable
 class Selection(Protocol):
     """Chooses clients. `asked` counts the choices made before this one: it lives in the pacing state."""
 
@@ -50,7 +52,10 @@ class Scripted:
     groups: Sequence[Sequence[int]]
 
     def __post_init__(self) -> None:
-        groups = tuple(tuple(int(c) for c in group) for group in self.groups)
+        try:
+            groups = tuple(tuple(map(index, group)) for group in self.groups)
+        except TypeError:
+            groups = ((),)
         require(all(groups), "Scripted.groups", self.groups, "non-empty groups of clients")
         object.__setattr__(self, "groups", groups)
 
@@ -81,7 +86,10 @@ NAMES: dict[str, Selection] = {
 
 def selection(select: str | Selection | Sequence[Sequence[int]]) -> Selection:
     """A selection rule from its name, a script, or itself."""
-    if isinstance(select, str):
-        require(select in NAMES, "select", select, "one of " + ", ".join(NAMES) + ", or Scripted(...)")
-        return NAMES[select]
-    return Scripted(select) if isinstance(select, list | tuple) else select  # type: ignore[return-value]
+    if isinstance(select, list | tuple):
+        return Scripted(select)
+    if isinstance(select, Selection):
+        return select
+    named = isinstance(select, str) and select in NAMES
+    require(named, "select", select, "one of " + ", ".join(NAMES) + ", or Scripted(...)")
+    return NAMES[str(select)]

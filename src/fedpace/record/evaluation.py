@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -35,9 +36,14 @@ class Every:
         """How many multiples lie behind; evaluation is due when this changes."""
         return (
             version // self.steps if self.steps else 0,
-            int(seconds / self.seconds) if self.seconds else 0,
-            int(size_bytes / self.size_bytes) if self.size_bytes else 0,
+            _multiples(seconds, self.seconds) if self.seconds else 0,
+            _multiples(size_bytes, self.size_bytes) if self.size_bytes else 0,
         )
+
+
+def _multiples(amount: float, of: float) -> int:
+    """0.6 s has six tenths of a second behind it, though 0.6 / 0.1 is a little less than 6."""
+    return math.floor(amount / of + 1e-9)
 
 
 def every(value: int | str | Every | None) -> Every | None:
@@ -46,7 +52,7 @@ def every(value: int | str | Every | None) -> Every | None:
         return value
     if not isinstance(value, str) or re.fullmatch(r"[+-]?\d+", value):
         return Every(steps=int(value) if isinstance(value, str) else value)
-    match = re.fullmatch(r"([\d.]+)\s*(s|[kMG]?B)", value.strip())
+    match = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*(s|[kMG]?B)", value.strip())
     if match is None:
         raise ConfigError(f"evaluate_every must be steps (10), seconds (30s) or bytes (5MB); got {value!r}")
     name, scale = _UNITS[match[2]]

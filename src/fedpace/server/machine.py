@@ -12,7 +12,7 @@ from fedpace.errors import DivergedError, RemoteError, require_count
 from fedpace.link import Dense, NonFiniteError, ResyncError
 from fedpace.link.protocol import Context
 from fedpace.pace.crowd import Crowd
-from fedpace.pace.protocol import Broadcast, Interrupt, Order, Poll, Send, WakeAt
+from fedpace.pace.protocol import Broadcast, Interrupt, Order, Poll, Send, WakeAt, awaited
 from fedpace.random import stream
 from fedpace.server.messages import Announce, Ask, Deliver, Message, Parcel, Receipt, Step, Stop, Update
 from fedpace.server.state import Arrived, Members, ServerState
@@ -120,6 +120,8 @@ class Server:
         s = self.state
         crowd = Crowd(self.clients, s.absent, self._shares, self._cycle_s)
         orders, s.pace = self.algorithm.pace.dispatch(s.version, now, crowd, s.pace, self._draw)
+        if orders and awaited(self.algorithm.pace, s.pace) > 1:
+            s.bad_in_a_row = 0  # others are waited for now
         messages = (self._message(order) for order in orders)
         return [message for message in messages if message is not None]
 
@@ -156,13 +158,15 @@ class Server:
         size, memory = self.state.x.size, self.state.up.get(update.client)
         if memory is None:
             memory = self.up.init(size, self.state.x.dtype)
-        return self.up.receive(update.frames["update"], memory, size)
+        delta, memory = self.up.receive(update.frames["update"], memory, size)
+        return delta.astype(self.state.x.dtype, copy=False), memory  # the wire may be coarser than the model
 
     def _decode(self, update: Update) -> tuple[Arrived, object]:
         whole_model = -1  # in place of a version
         known = update.version == whole_model or 0 <= update.version <= self.state.version
         sizes = (update.steps, update.a_norm1, update.samples)
-        if not known or not all(math.isfinite(size) and size >= 0 for size in sizes):
+        sound = all(math.isfinite(size) and size >= 0 for size in sizes)
+        if not (known and sound and (update.a_norm1 > 0 or not update.steps)):
             raise RemoteError(f"version {update.version}, steps, a_norm1 and samples {sizes} make no sense")
         delta, memory = self._delta(update)
         control = None
@@ -280,8 +284,9 @@ class Server:
         s = self.state
         s.counts.not_finite += 1
         s.bad_in_a_row += 1
-        most = min(self.algorithm.pace.per_step or self.clients, self.clients)
-        if s.bad_in_a_row >= max(2, most):  # a single one never ends a run
+        pace = self.algorithm.pace
+        hopeless = awaited(pace, s.pace) or min(pace.per_step or self.clients, self.clients)
+        if s.bad_in_a_row >= max(2, hopeless):  # a single one never ends a run
             raise DivergedError(
                 f"the last {s.bad_in_a_row} updates were not finite, at step {s.version}; lower client_lr"
             )

@@ -61,5 +61,5 @@ class ServerState:
     absent: set[int] = field(default_factory=set)
     wake_at: float | None = None
     draws: int = 0  # random choices made
-    bad_in_a_row: int = 0  # non-finite updates since the last good one
+    bad_in_a_row: int = 0  # non-finite updates since the last good one, or since others are waited for
     step_norms: tuple[float, ...] = ()  # ||x_t - x_{t-1}||^2, newest first, where a link asks for them

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedpace import kernels
-from fedpace.errors import require
+from fedpace.errors import require, require_number
 from fedpace.server_opt.moments import check_adaptive
 from fedpace.vector import Vector, settle
 
@@ -31,7 +31,8 @@ class AMSGrad:
         option 2:  v̂_t = max(v̂_{t-1}, v_t),     x_{t+1} = x_t + η m_t / √(v̂_t + ε)
 
     Sign: Δ_t is a displacement; it is *added*.
-    Departures: none. m_0 = v_0 = v̂_0 = 0, no bias correction.
+    Departures: b2 may be 1, where v stays 0 and ε alone scales the step: with b1 = 0 and ε = 1 FedAvg.
+    m_0 = v_0 = v̂_0 = 0, no bias correction.
     """
 
     lr: float
@@ -42,7 +43,8 @@ class AMSGrad:
 
     def __post_init__(self) -> None:
         settle(self)
-        check_adaptive("AMSGrad", self.lr, self.b1, self.b2, self.eps)
+        require_number(self.b2, "AMSGrad.b2", low=0, high=1, allowed="in [0, 1]")
+        check_adaptive("AMSGrad", self.lr, self.b1, 0.0, self.eps)
         require(self.option in (1, 2), "AMSGrad.option", self.option, "1 or 2")
 
     @property

@@ -36,8 +36,9 @@ class Stages:
             isinstance(stage, tuple) and len(stage) == 2 for stage in self.stages
         )
         require(pairs and self.stages != (), "Stages", self.stages, "at least one (rounds, rule)")
-        for rounds, _ in self.stages:
+        for rounds, rule in self.stages:
             require_count(rounds, "rounds of a stage")
+            require(hasattr(rule, "apply"), "rule of a stage", rule, "a rule of fedpace.server_opt")
         kinds = sorted({type(rule).__name__ for rule in self.rules})
         require(len(kinds) == 1, "Stages", kinds, "of one kind of rule, whose state is carried over")
 

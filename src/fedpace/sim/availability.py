@@ -13,7 +13,10 @@ Windows = Sequence[Window]
 
 def check_windows(windows: Windows, clients: int | None = None) -> tuple[Window, ...]:
     """The windows in order; refuses reversed, overlapping and unknown ones."""
-    ordered = sorted((int(c), float(start), float(end)) for c, start, end in windows)
+    try:
+        ordered = sorted((int(c), float(start), float(end)) for c, start, end in windows)
+    except (TypeError, ValueError):
+        raise ConfigError(f"windows must be (client, from, to), ...; got {windows!r}") from None
     for client, start, end in ordered:
         require(0 <= start < end, f"window of client {client}", (start, end), "0 <= from < to")
         if clients is not None:

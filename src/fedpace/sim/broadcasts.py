@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fedpace.client import Client, Delivery
 from fedpace.pace.protocol import Continuous
@@ -22,6 +22,7 @@ class Broadcasts:
     """The broadcasts that some client may still find newest. Each client looks up what has reached it by now."""
 
     entries: list[Announced] = field(default_factory=list)
+    back_s: dict[int, float] = field(default_factory=dict)  # when clients that were away came (back)
 
     def add(self, entry: Announced, versions: Versions, devices: Devices) -> None:
         """A new broadcast; those that everybody has superseded are dropped."""
@@ -49,7 +50,7 @@ class Broadcasts:
         """What lies in this client's receive buffer by now."""
         for entry in reversed(self.entries):
             if self.reaches_s(entry, client, devices) <= now:
-                return entry.delivery
+                return replace(entry.delivery, missed=self._missed(entry, client))
         return None
 
     def next_arrival_s(self, client: int, now: float, devices: Devices) -> float | None:
@@ -57,11 +58,13 @@ class Broadcasts:
         times = [self.reaches_s(entry, client, devices) for entry in self.entries]
         return min((time for time in times if time > now), default=None)
 
-    @staticmethod
-    def reaches_s(entry: Announced, client: int, devices: Devices) -> float:
-        if not entry.size_bytes:
+    def reaches_s(self, entry: Announced, client: int, devices: Devices) -> float:
+        if not entry.size_bytes or self._missed(entry, client):
             return entry.sent_s
         return entry.sent_s + devices.download_s(client, entry.size_bytes)
+
+    def _missed(self, entry: Announced, client: int) -> bool:
+        return entry.sent_s < self.back_s.get(client, 0.0)
 
     @staticmethod
     def _everywhere(entry: Announced, now: float, devices: Devices) -> bool:

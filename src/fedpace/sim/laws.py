@@ -53,11 +53,19 @@ class Inverse:
 Quantity = float | tuple[float, ...] | Law
 
 
+def as_numbers(value: object) -> Values:
+    """An array of the numbers given; NaN for what is none."""
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
 def quantity(value: float | Sequence[float] | Law, what: str) -> Quantity:
     """A checked quantity: numbers are >= 0 and finite."""
     if isinstance(value, Law):
         return value
-    numbers = np.asarray(value, dtype=float)
+    numbers = as_numbers(value)
     require(
         bool(np.isfinite(numbers).all() and (numbers >= 0).all()), what, value, ">= 0 seconds, and finite"
     )

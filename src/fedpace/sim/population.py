@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from fedpace.errors import require, require_number
 from fedpace.random import stream
 from fedpace.sim.availability import Windows, check_windows
-from fedpace.sim.laws import Between, Inverse, Law, Quantity, Values, per_client, quantity
+from fedpace.sim.laws import Between, Inverse, Law, Quantity, Values, as_numbers, per_client, quantity
 
 NOISES = ("half_normal", "exponential")
 _QUANTITIES = ("solve_s", "step_s", "noise_s", "up_s", "down_s", "up_s_per_byte", "down_s_per_byte")
@@ -28,9 +29,10 @@ class Population:
     or "overlap" (transfers run in the background; one upload at a time, and one finished update may wait for it).
     `drop` is the probability that a session is lost.
     `windows` says when each client is there: (client, from, to); without windows everybody always is.
+    Where nothing is said of how long a session takes, it takes one second.
     """
 
-    solve_s: Quantity = 0.0
+    solve_s: Quantity | None = None  # None: 0, or 1 where step_s and noise_s are 0 too
     step_s: Quantity = 0.0
     noise_s: Quantity = 0.0
     up_s: Quantity = 0.0
@@ -43,6 +45,8 @@ class Population:
     windows: Windows | None = None
 
     def __post_init__(self) -> None:
+        if self.solve_s is None:
+            object.__setattr__(self, "solve_s", float(self.step_s == 0 and self.noise_s == 0))
         for name in _QUANTITIES:
             object.__setattr__(self, name, quantity(getattr(self, name), f"Population.{name}"))
         require(self.noise in NOISES, "Population.noise", self.noise, " or ".join(NOISES))
@@ -60,8 +64,7 @@ class Population:
         **more: Any,
     ) -> Population:
         """Fixed seconds of a whole local solve and of each transfer, per client."""
-        seconds = np.atleast_1d(np.asarray(compute_s, dtype=float))
-        require(bool((seconds > 0).all()), "compute_s", compute_s, "> 0 seconds")
+        require(bool((as_numbers(compute_s) > 0).all()), "compute_s", compute_s, "> 0 seconds")
         return cls(solve_s=compute_s, up_s=up_s, down_s=down_s, **more)  # type: ignore[arg-type]
 
     @classmethod
@@ -98,13 +101,13 @@ class Population:
 
         One value per client, or a law, is taken as it is; `Between(5, 5)` is the same scale for all.
         """
-        spread = Between(0.0, float(scale)) if isinstance(scale, int | float) else scale
+        spread = Between(0.0, float(scale)) if isinstance(scale, numbers.Real) else scale
         return cls(solve_s=base_s, noise_s=spread, **more)  # type: ignore[arg-type]
 
     @classmethod
     def exponential(cls, mean_s: float | Sequence[float] = 1.0, **more: Any) -> Population:
         """A session takes an exponential time."""
-        return cls(noise_s=mean_s, noise="exponential", **more)  # type: ignore[arg-type]
+        return cls(solve_s=0.0, noise_s=mean_s, noise="exponential", **more)  # type: ignore[arg-type]
 
     def with_windows(self, windows: Windows) -> Population:
         """The same devices, there only in these (client, from, to)."""
@@ -118,6 +121,8 @@ class Population:
             )
             for k, name in enumerate(_QUANTITIES)
         }
+        least = float(np.min(drawn["solve_s"] + drawn["step_s"] + drawn["noise_s"]))
+        require(least > 0, "Population: the seconds of a session", least, "> 0 for every client")
         if self.windows is not None:
             check_windows(self.windows, clients)
         return Devices(population=self, clients=clients, seed=seed, **drawn)

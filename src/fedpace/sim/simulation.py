@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec
 from fedpace.client import Client, ClientState, Delivery, Kit, Session, Times
 from fedpace.compute.protocol import Engine, Task
 from fedpace.errors import StalledError
-from fedpace.pace.protocol import Interruptible, OnDemand
+from fedpace.pace.protocol import Continuous, Interruptible, OnDemand
 from fedpace.server import Announce, Ask, Deliver, Parcel, Server, Step, Stop, Update
 from fedpace.server.versions import Versions
 from fedpace.sim.availability import absent_at_start, changes
@@ -55,6 +55,8 @@ class Simulation:
         self._told = {hook: [getattr(w, hook) for w in watchers if overrides(w, hook)] for hook in HOOKS}
         self.kit = Kit.of(server.algorithm, server.state.x, server.seed, slab)
         self.on_demand = isinstance(self.kit.behaviour, OnDemand)
+        # whether a session pays for its model when it takes it out, not when it is sent
+        self.charged = devices.serial or not self.kit.down.shared
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
         self.solves = Solves(engine, eager)
@@ -100,12 +102,13 @@ class Simulation:
     def _change(self, number: int, present: bool) -> None:
         if present:
             self.server.joined(number)
+            self.state.broadcasts.back_s[number] = self.now
             self._look(number)
+            self._want_dispatch()
         else:
             if number in self.clients:
                 self._leave(self.clients[number])
             self._take_steps(self.server.left(number))
-        self._want_dispatch()
 
     def _computed(self, number: int, session_number: int) -> None:
         client = self.clients[number]
@@ -114,11 +117,7 @@ class Simulation:
             return  # it was lost meanwhile
         self._tell(Watcher.trained, number, session, client.state.times, self.now)
         if self.devices.drops(number, session_number):
-            client.state.running = None
-            self._lose(client, session)
-            if self.on_demand:
-                self._take_steps(self.server.lost(number))
-                self._want_dispatch()
+            self._drop(client, session)
         else:
             self._replace_stored(client)
             if client.finish():
@@ -142,12 +141,10 @@ class Simulation:
         if another:
             self._upload(client)
         self._look(number)
-        self._want_dispatch()
 
     def _wake(self, _: int, when: float) -> None:
         if self.server.state.wake_at == when:
             self._take_steps(self.server.woke(self.now))
-            self._want_dispatch()
 
     def _dispatch(self, *_: Any) -> None:
         self.state.dispatch_at = -1.0
@@ -197,16 +194,17 @@ class Simulation:
 
     def _send(self, message: Deliver) -> None:
         number, delay = message.client, 0.0
-        self.versions.hold(message.version)
-        if not self.devices.serial and self.kit.down.shared:  # else it is charged when it is taken out
-            size = self.server.retrieve(number, message.version, message.round).size_bytes
-            delay = self.devices.download_s(number, size)
         what = Delivery(message.version, message.round)
+        self.versions.hold(message.version)
+        if not self.charged:
+            parcel = self.server.retrieve(number, message.version, message.round)
+            self._sent_down(number, parcel)
+            delay = self.devices.download_s(number, parcel.size_bytes)
         self.state.line.at(self.now + delay, Phase.DOWNLINK, number, what)
 
     def _broadcast(self, message: Announce) -> None:
         size = 0
-        if not self.devices.serial and self.kit.down.shared:
+        if not self.charged:
             parcel = self.server.retrieve(0, message.version, message.round)
             size = parcel.size_bytes
             self._sent_down(None, parcel, self.task.clients - len(self.server.state.absent))
@@ -226,11 +224,11 @@ class Simulation:
     def _stop(self, message: Stop) -> None:
         number, client = message.client, self._client(message.client)
         running = client.state.running
-        if running is None:
-            self._take_steps(self.server.lost(number))
-            self._want_dispatch()
+        if running is not None:
+            self._tell(Watcher.trained, number, running, client.state.times, self.now)
+        if running is None or self.devices.drops(number, running.number):
+            self._drop(client, running)
             return
-        self._tell(Watcher.trained, number, running, client.state.times, self.now)
         session = client.interrupt(self.now)
         delta = self._upload(client)
         if self.kit.averaging is not None and is_finite(delta):
@@ -247,12 +245,12 @@ class Simulation:
         shared, model = self.kit.down.shared, self.versions[delivery.version]
         parcel = self.server.retrieve(client.number, delivery.version, delivery.round)
         session = client.begin(parcel, model if shared else None)
-        charged = self.devices.serial or not shared
-        if charged or self.on_demand:
+        delay = 0.0
+        if self.charged or delivery.missed:
             self._sent_down(client.number, parcel)
+            delay = self.devices.download_s(client.number, parcel.size_bytes)
         if not shared:
             self._tell(Watcher.lossy, "down", model, session.start)
-        delay = self.devices.download_s(client.number, parcel.size_bytes) if charged else 0.0
         self._run_until_done(client, session, self.now + delay)
 
     def _run_until_done(self, client: Client, session: Session, begins: float) -> None:
@@ -279,6 +277,14 @@ class Simulation:
             self._tell(Watcher.lossy, "up", delta, self.server.used(update))
         self.state.line.at(until, Phase.UPLINK, client.number, update)
         return delta
+
+    def _drop(self, client: Client, session: Session | None) -> None:
+        """A session fails, or is expected and there is none; who trains all the time starts again by itself."""
+        if session is not None:
+            client.state.running = None
+            self._lose(client, session)
+        if not isinstance(self.kit.behaviour, Continuous):
+            self._take_steps(self.server.lost(client.number))
 
     def _leave(self, client: Client) -> None:
         """A client goes away and what it was doing comes to nothing."""
@@ -346,8 +352,10 @@ class Simulation:
             self.state.line.at(self.now, Phase.DISPATCH)
 
     def _take_steps(self, steps: tuple[Step, ...]) -> None:
+        """Something happened to the server, and perhaps these steps; now it may have something to send."""
         for step in steps:
             self._tell(Watcher.stepped, step, self.now, self.state.tally)
+        self._want_dispatch()
 
     def _sent_down(self, number: int | None, parcel: Parcel, copies: int = 1) -> None:
         self.state.tally.bytes_down += copies * parcel.size_bytes

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 
+import numpy as np
+
 from fedpace.errors import ConfigError, require, require_count, require_number
 from fedpace.server_opt import Momentum, Stages
 
@@ -119,7 +121,8 @@ def _coupled(anchor: Momentum, lr: float, couple: str) -> tuple[float, float]:
 
 
 def _check(lrs: Sequence[float], rounds: int, couple: str, anchor: int) -> None:
-    require(len(lrs) > 0, "lrs", lrs, "at least one learning rate")
+    several = isinstance(lrs, Sequence | np.ndarray) and len(lrs) > 0
+    require(several, "learning rates of stages", lrs, "a sequence such as (2, 1, 0.5)")
     for lr in lrs:
         require_number(lr, "lrs", above=0, below=math.inf, allowed="learning rates > 0")
     require_count(rounds, "rounds")
