@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 
 import numpy as np
 import pytest
 
 import fedpace
-from fedpace.errors import DivergedError, InterruptedRun, StalledError
+from fedpace import algorithms
+from fedpace.errors import ConfigError, DivergedError, InterruptedRun, StalledError
 from fedpace.record.recorder import StepRecord
 from fedpace.sim import Population
 
@@ -119,3 +121,21 @@ def test_a_finished_run_lets_go_of_its_task_at_once() -> None:
         assert gone() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"algorithm": algorithms.fedavg}, "algorithm must be a value such as fedpace.algorithms.fedavg()"),
+        ({"algorithm": "fedavg"}, "algorithm must be a value such as"),
+        (
+            {"task": "digits"},
+            "task must be a value such as fedpace.tasks.load('digits', clients=100); got 'digits'",
+        ),
+        ({"population": "defedavg"}, "population must be None or a fedpace.sim.Population; got 'defedavg'"),
+    ],
+)
+def test_parts_that_are_none_are_told_apart(task, parts, message: str) -> None:
+    right = {"algorithm": algorithms.fedavg(steps=1), "task": task, "population": None}
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        fedpace.simulate(**{**right, **parts}, rounds=1)

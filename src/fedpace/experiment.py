@@ -10,7 +10,7 @@ from typing import Any
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute import Task, engine
-from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError
+from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.record import Checkpoints, History, Run
 from fedpace.record.evaluation import Every, every
 from fedpace.record.identity import identity
@@ -58,6 +58,7 @@ def simulate(
     A run that ends early raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is
     what was learned until then.
     """
+    _require_parts(algorithm, task, population)
     began = time.perf_counter()
     history = History(keep_models=keep_models, traces=traces, others=recorders)
     reporter = Reporter(history, task, every(evaluate_every), rounds)
@@ -97,6 +98,16 @@ def simulate(
         open_now.enter_context(_watched(history, algorithm, task, rounds, progress))
         _drive(simulation, rounds, history, keeper, result)
     return result()
+
+
+def _require_parts(algorithm: object, task: object, population: object) -> None:
+    """What people pass by mistake, told apart from what is meant."""
+    made = "a value such as fedpace.algorithms.fedavg(), called"
+    require(isinstance(algorithm, Algorithm), "algorithm", algorithm, made)
+    loaded = "a value such as fedpace.tasks.load('digits', clients=100)"
+    require(hasattr(task, "solve") and hasattr(task, "layout"), "task", task, loaded)
+    devices = population is None or hasattr(population, "bind")
+    require(devices, "population", population, "None or a fedpace.sim.Population")
 
 
 @contextmanager

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from fedpace import algorithms, tasks
+from fedpace.cli.parameters import MEANINGS
 
 
 def test_everything_there_is_is_listed(fedpace) -> None:
@@ -29,6 +32,13 @@ def test_one_algorithm_shows_parameters_and_papers(fedpace) -> None:
     said = fedpace("list", "ca2fl").out
     assert "cache_bits" in said and "arXiv" not in said
     assert "Wang et al., Tackling the Data Heterogeneity" in said
+
+
+def test_every_parameter_is_explained_and_nothing_else() -> None:
+    functions = [getattr(algorithms, name) for name in algorithms.__all__]
+    assert {
+        name for function in functions for name in inspect.signature(function).parameters
+    } == MEANINGS.keys()
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(fedpace) -> None:

@@ -97,7 +97,7 @@ def verb_args(*words: str):
         (["fedgm", "--set", "beta"], "--set must be name=value; got 'beta'"),
         (["fedgm", "--set", "beta=[1,"], "--set beta: value must be .*; got '[1,'"),
         (["fedgm", "--set", "beta=1.2"], "Momentum.beta must be in [0, 1); got 1.2"),
-        (["fedgm", "--set", "client_lr=fast"], "SGD.lr must be > 0.*; got 'fast'"),
+        (["fedgm", "--set", "client_lr=fast"], "client_lr must be > 0; got 'fast'"),
         (["fedgm", "--clients", "0"], "--clients must be a whole number >= 1; got '0'"),
         (["fedgm", "--rounds", "0"], "--rounds must be a whole number >= 1; got '0'"),
         (["fedgm", "--rounds", "ten"], "--rounds must be a whole number >= 1; got 'ten'"),
@@ -186,6 +186,26 @@ def test_an_interrupted_run_writes_what_was_learned(fedpace, tmp_path, monkeypat
 
 def test_an_interruption_still_is_a_keyboard_interrupt() -> None:
     assert issubclass(InterruptedRun, KeyboardInterrupt)
+
+
+def test_what_was_refused_leaves_nothing_behind(fedpace) -> None:
+    refused = fedpace("run", "fedavg", *SMALL, "--compute", "gpu", "--name", "mine")
+    assert refused.code == 2 and "compute must be one of" in refused.err
+    assert "mine" not in fedpace("runs", "list").out
+    assert fedpace("run", "fedavg", *SMALL, "--name", "mine", "--quiet").code == 0
+
+
+def test_default_sizes_fit_a_small_crowd(fedpace) -> None:
+    for algorithm in ("fedbuff", "fedasync", "defedavg_iid"):
+        said = fedpace("run", algorithm, "--clients", 5, "--model", "softmax", "--rounds", 2, "--quiet")
+        assert (said.code, said.err) == (0, "")
+
+
+def test_a_network_that_cannot_take_a_single_sample_is_refused(fedpace) -> None:
+    """ResNet-18 leaves a map of 1x1 of a digit of 8x8: batch normalisation needs two of them."""
+    said = fedpace("run", "fedavg", *SMALL[:2], "--model", "resnet18")
+    assert said.code == 2 and "model resnet18 does not fit inputs of shape (1, 8, 8)" in said.err
+    assert said.err.count("\n") == 1
 
 
 def test_a_warning_is_one_line_too(fedpace) -> None:

@@ -83,7 +83,14 @@ def test_two_settings_make_a_heat_map() -> None:
     axes = picture(made, GRID, "accuracy", "sweep").axes[0]
     table = np.asarray(axes.get_images()[0].get_array(), float)
     np.testing.assert_allclose(table, [[0.1, 0.2, 0.4], [1.0, 1.1, np.nan]])
-    assert [text.get_text() for text in axes.texts] == ["0.1", "0.2", "0.4", "1", "1.1", "diverged"]
+    assert [text.get_text() for text in axes.texts] == [
+        "0.100",
+        "0.200",
+        "0.400",
+        "1.000",
+        "1.100",
+        "diverged",
+    ]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("lr", "beta")
 
 

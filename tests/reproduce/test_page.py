@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import pytest
+
+from fedpace.errors import ConfigError
 from fedpace.reproduce import page
 from fedpace.reproduce.experiment import Table
 from fedpace.reproduce.run import run_all
@@ -49,3 +53,12 @@ def test_verdicts_of_the_other_edition_stay(halves, kept, nobody, tmp_path) -> N
 def test_a_table_in_markdown() -> None:
     table = Table("", ("a", "b"), [("1", "x|y")])
     assert page.markdown(table) == "| a | b |\n| --- | :---: |\n| 1 | x\\|y |"
+
+
+def test_a_page_is_not_replaced_by_one_made_from_fewer_runs(halves, kept, nobody, tmp_path) -> None:
+    known = run_all(halves, "quick", 1, kept, 1, nobody)
+    page.write(halves, "quick", known, tmp_path, "")
+    page.require_no_fewer(halves, "quick", known, tmp_path)
+    fewer = replace(known, outcomes=dict(list(known.outcomes.items())[:-1]))
+    with pytest.raises(ConfigError, match="give another folder with --out, your runs are kept"):
+        page.require_no_fewer(halves, "quick", fewer, tmp_path)

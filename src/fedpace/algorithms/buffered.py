@@ -100,7 +100,7 @@ def mf_ca2fl(
     quantize_fresh: bool = False,
     select: Select = "uniform",
 ) -> Algorithm:
-    """CA2FL with a cache of a few bits per entry: 8 and 4 cost little accuracy, 2 does not work."""
+    """CA2FL with a cache of a few bits per entry: 8 and 4 cost little accuracy, 2 some more."""
     return Algorithm(
         name="mf_ca2fl",
         pace=Buffered(buffer, concurrency, dispatch, selection(select)),

@@ -77,7 +77,7 @@ def asysg(
 
 def favano(
     client_lr: float = 0.1,
-    steps: Steps = 50,
+    steps: Steps = None,
     epochs: Epochs = None,
     batch_size: int | None = 10,
     clients_per_round: int = 10,
@@ -85,28 +85,34 @@ def favano(
     rescale: str = "steps",
     select: Select = "uniform",
 ) -> Algorithm:
-    """Interrupt clients at the server's own rhythm and rescale their partial progress; `steps` is the most they do."""
+    """Interrupt clients at the server's own rhythm and rescale their partial progress.
+
+    `steps` (or `epochs`) is the most they do; 50 where nothing is said.
+    """
     return Algorithm(
         name="favano",
         pace=Interrupting(clients_per_round, server_period, False, selection(select)),
-        local=local(client_lr, steps, epochs, batch_size),
+        local=local(client_lr, 50 if steps is None and epochs is None else steps, epochs, batch_size),
         aggregate=Pooled(rescale),
     )
 
 
 def quafl(
     client_lr: float = 0.1,
-    steps: Steps = 50,
+    steps: Steps = None,
     epochs: Epochs = None,
     batch_size: int | None = 10,
     clients_per_round: int = 10,
     server_period: float | None = None,
     select: Select = "uniform",
 ) -> Algorithm:
-    """Interrupt clients at the server's own rhythm; server and clients average each other's models."""
+    """Interrupt clients at the server's own rhythm; server and clients average each other's models.
+
+    `steps` (or `epochs`) is the most they do; 50 where nothing is said.
+    """
     return Algorithm(
         name="quafl",
         pace=Interrupting(clients_per_round, server_period, True, selection(select)),
-        local=local(client_lr, steps, epochs, batch_size),
+        local=local(client_lr, 50 if steps is None and epochs is None else steps, epochs, batch_size),
         aggregate=Pooled(None),
     )

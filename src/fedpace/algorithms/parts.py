@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 from fedpace.aggregate import Mean, Weighted
 from fedpace.aggregate.protocol import Aggregator
-from fedpace.errors import ConfigError, require
+from fedpace.errors import ConfigError, require, require_number
 from fedpace.link import Dense, Quantize, RandK, ScaledSign, TopK
 from fedpace.link.protocol import Codec
 from fedpace.local import SGD
@@ -22,6 +23,8 @@ Select = str | Selection | Sequence[Sequence[int]]
 
 def local(client_lr: float, steps: Steps, epochs: Epochs, batch_size: int | None, **more: Any) -> SGD:
     """The local rule; one pass over the data where nothing is said."""
+    require_number(client_lr, "client_lr", above=0, below=math.inf, allowed="> 0")
+    require(steps is None or epochs is None, "steps and epochs", (steps, epochs), "one of the two")
     if steps is None and epochs is None:
         epochs = 1
     return SGD(client_lr, steps=steps, epochs=epochs, batch_size=batch_size, **more)  # type: ignore[arg-type]

@@ -64,6 +64,8 @@ def target(text: str) -> Target:
     """`accuracy=0.8`, as argparse's `type`."""
     name, _, value = text.partition("=")
     try:
+        if name == "accuracy" and float(value) > 1:
+            raise argparse.ArgumentTypeError(f"accuracy must be a share in [0, 1], such as 0.9; got {value}")
         return name, float(value)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be METRIC=VALUE such as accuracy=0.8; got {text!r}") from None

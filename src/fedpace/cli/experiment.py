@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -46,13 +47,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=cores(),
         metavar="N",
-        help="processes, where solves are worth them (default: one per core, %(default)s here)",
+        help="processes, where solves are worth them (default: %(default)s)",
     )
     how.add_argument(
         "--evaluate-every",
         default="1",
         metavar="N",
-        help="steps (10), virtual seconds (30s) or traffic (5MB)",
+        help="steps (10), virtual seconds (30s) or traffic (5MB) (default: %(default)s)",
     )
 
 
@@ -71,7 +72,18 @@ def algorithm_functions() -> dict[str, Callable[..., Algorithm]]:
 def make_algorithms(names: Sequence[str], args: argparse.Namespace) -> dict[str, Algorithm]:
     """The algorithms of these names with what `--set` says; schedules learn how long the run is."""
     known, chosen = algorithm_functions(), settings(names, args)
-    return {name: build(known[name], chosen[name], rounds=args.rounds) for name in names}
+    made = {name: build(known[name], chosen[name], **_offered(known[name], args)) for name in names}
+    for algorithm in made.values():
+        algorithm.pace.init(args.clients)  # refuses sizes that do not fit before anything is run
+    return made
+
+
+def _offered(function: Callable[..., Algorithm], args: argparse.Namespace) -> dict[str, Any]:
+    """What a run knows that an algorithm may want: how long it is, and sizes no larger than the crowd."""
+    parameters = inspect.signature(function).parameters
+    sizes = {name: parameters[name].default for name in ("buffer", "concurrency") if name in parameters}
+    fitting = {name: min(size, args.clients) for name, size in sizes.items() if isinstance(size, int)}
+    return {"rounds": args.rounds, **fitting}
 
 
 def settings(names: Sequence[str], args: argparse.Namespace) -> dict[str, dict[str, Any]]:

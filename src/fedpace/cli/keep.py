@@ -202,7 +202,12 @@ def execute(
             "recorders": recorders,
             "track": track,
         }
-        return carry_on(what, store, entry, every=every, **options)
+        try:
+            return carry_on(what, store, entry, every=every, **options)
+        except Exception:
+            if not store.history(entry.id):
+                store.delete(entry.name)  # what was refused at once is no run
+            raise
     with tracked(track, what.algorithm.name, what.about()) as trackers:
         return _simulate(what, traces=traces, progress=progress, recorders=[*recorders, *trackers])
 

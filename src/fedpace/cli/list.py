@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fedpace import citations
 from fedpace.cli import show
 from fedpace.cli.experiment import algorithm_functions
+from fedpace.cli.parameters import MEANINGS
 from fedpace.cli.population import FORMS
 from fedpace.errors import unknown
 
@@ -79,9 +80,16 @@ def _one_algorithm(name: str) -> None:
         raise unknown("what to list", name, (*SECTIONS, *functions))
     print(f"{name}: {inspect.getdoc(functions[name])}\n")
     parameters = inspect.signature(functions[name]).parameters.values()
-    rows = [(p.name, "required" if p.default is p.empty else repr(p.default)) for p in parameters]
-    show.table(("parameter (--set NAME=VALUE)", "default"), rows, align="lt")
+    rows = [(p.name, _default(p), MEANINGS.get(p.name, "")) for p in parameters]
+    show.table(("--set NAME=VALUE", "default", "what it is"), rows, align="llt")
     print("", *citations.papers(name), sep="\n")
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    """As it would be written after `--set`."""
+    if parameter.default is parameter.empty:
+        return "required"
+    return "none" if parameter.default is None else str(parameter.default)
 
 
 def _first_line(function: Callable[..., object]) -> str:

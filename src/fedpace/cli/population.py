@@ -39,6 +39,8 @@ def population(text: str | None) -> Population | None:
             return _law(name, numbers)
     elif Path(text).is_file():
         return _from_file(Path(text))
+    elif Path(text).suffix or "/" in text:
+        raise ConfigError(f"--population must be a file that is there, or {', '.join(FORMS)}; got {text!r}")
     raise ConfigError(f"--population must be {', '.join(FORMS)}; got {text!r}")
 
 
@@ -61,7 +63,7 @@ def _law(name: str, numbers: Sequence[float]) -> Population:
 
 def _numbers(words: Sequence[str]) -> list[float] | None:
     """As numbers, or None if any is something else."""
-    number = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+    number = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
     return [float(word) for word in words] if all(re.fullmatch(number, w.strip()) for w in words) else None
 
 

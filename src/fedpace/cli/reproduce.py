@@ -111,6 +111,7 @@ def _write(experiment: Experiment, results: object, args: argparse.Namespace) ->
 
     folder = Path(args.out)
     line = f"fedpace reproduce {experiment.name} --edition {args.edition} --seeds {args.seeds}"
+    page.require_no_fewer(experiment, args.edition, results, folder)  # type: ignore[arg-type]
     written = page.write(experiment, args.edition, results, folder, line)  # type: ignore[arg-type]
     page.write_index([reproduce.experiment(name) for name in reproduce.NAMES], folder)
     for finding in experiment.findings(args.edition, results):  # type: ignore[arg-type]

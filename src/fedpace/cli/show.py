@@ -84,7 +84,7 @@ def _compression(run: Run) -> list[tuple[str, str]]:
         if getattr(getattr(run.algorithm, side), "tau", 0):
             rows.append((f"lazy rule fired {side}", f"{lane['firing_rate']:.1%}"))
         if lane.get("relative_error"):
-            rows.append((f"lost by compression {side}", f"{lane['relative_error']:.1%}"))
+            rows.append((f"compression error {side}", f"{lane['relative_error']:.1%} of the norm"))
         if lane.get("phantom"):
             rows.append((f"values used that were never sent {side}", f"{lane['phantom']:,}"))
     return rows

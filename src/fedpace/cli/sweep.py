@@ -72,7 +72,7 @@ def command(args: argparse.Namespace) -> int:
     if args.csv:
         require_writable(args.csv, "--csv")
     grid = _grid(args)
-    _try_one(args, grid)
+    _try_all(args, grid)
     metric = _metric(args)
     points = _points(args, _sampler(args, grid, metric), metric)
     ranked = sweep.best_first(points, metric)
@@ -134,10 +134,12 @@ def _grid(args: argparse.Namespace) -> Grid:
     return grid
 
 
-def _try_one(args: argparse.Namespace, grid: Grid) -> None:
-    """Build the algorithm once, so that a wrong name is found before anything runs."""
-    first = argparse.Namespace(**{**vars(args), "set": [*args.set, *((n, v[0]) for n, v in grid.items())]})
-    experiment.make_algorithms([args.algorithm], first)
+def _try_all(args: argparse.Namespace, grid: Grid) -> None:
+    """Build the algorithm with every value once, so that what cannot be is found before anything runs."""
+    first = {name: values[0] for name, values in grid.items()}
+    for name, value in ((name, value) for name, values in grid.items() for value in values):
+        chosen = [*args.set, *{**first, name: value}.items()]
+        experiment.make_algorithms([args.algorithm], argparse.Namespace(**{**vars(args), "set": chosen}))
 
 
 def _metric(args: argparse.Namespace) -> str:

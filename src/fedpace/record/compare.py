@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+WIDE = 8.0  # from such a ratio on, what is small would be a stroke on a linear axis
+
 Target = tuple[str, float]
 Points = tuple[list[float], list[float], list[float], list[float]]  # steps, seconds, bytes, metric
 
@@ -82,8 +84,13 @@ def picture(runs: Mapping[str, Sequence[Run]], goal: Target | None = None, title
     with rc_context(STYLE):
         figure = Figure(figsize=(12, 4.2), layout="constrained")
         row = figure.subplots(1, 3, sharey=True)
-        for at, (label, own) in enumerate(runs.items()):
-            _draw(row, [_points(run, metric, unit) for run in own], label, COLOURS[at % len(COLOURS)])
+        drawn = {label: [_points(run, metric, unit) for run in own] for label, own in runs.items()}
+        for at, (label, seeds) in enumerate(drawn.items()):
+            _draw(row, seeds, label, COLOURS[at % len(COLOURS)])
+        for at in (1, 2):
+            ends = [seed[at][-1] for seeds in drawn.values() for seed in seeds if seed[at]]
+            if ends and 0 < WIDE * min(ends) < max(ends):
+                row[at].set_xscale("log")
         for axes, what in zip(row, ("server steps", "virtual seconds", f"{name} up and down"), strict=True):
             axes.set_xlabel(what)
             if goal:

@@ -188,7 +188,8 @@ def _map(
     for at_y, row in enumerate(table):
         for at_x, value in enumerate(row):
             dark = (value < middle) == rises(metric)
-            text = "diverged" if math.isnan(value) else f"{value:.3g}"
+            shown = f"{value:.3f}" if rises(metric) else f"{value:.3g}"
+            text = "diverged" if math.isnan(value) else shown
             colour = "#777777" if math.isnan(value) else "white" if dark else "black"
             axes.text(at_x, at_y, text, ha="center", va="center", fontsize=7, color=colour)
     axes.set_xticks(range(len(grid[across])), [_short(value) for value in grid[across]])

@@ -242,7 +242,8 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
             },
             {"ours": [final(results, m, 0.1).deviation for m in shown]},
         )
-        draw.titled(bars, "Final accuracy, Dirichlet 0.1", "", "%", "lower right")
+        bars.set_ylim(top=65)  # room for the legend
+        draw.titled(bars, "Final accuracy, Dirichlet 0.1", "", "%", "upper right")
     return {"accuracy": figure}
 
 

@@ -209,10 +209,7 @@ def _speedup(axes: Axes, edition: str, results: Results, split: str) -> None:
             first, value = next(iter(there.items()))
             line = [value * first / n for n in N]
             axes.plot(N, line, color="#999999", linestyle=":", label="∝ 1/n")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xticks(N, [str(n) for n in N])
-    axes.minorticks_off()
+    draw.loglog(axes, N)
     draw.titled(
         axes,
         f"{split}: rounds to {TARGET[edition][split]:.0%}",

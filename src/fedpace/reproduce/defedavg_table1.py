@@ -254,8 +254,8 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
 def _seconds(axes: Axes, edition: str, results: Results, split: str) -> None:
     for at, method in enumerate(METHODS[split]):
         own = {n: taken(edition, results, split, method, n) for n in N}
-        there = {n: s.mean for n, s in own.items() if s.reached}
-        axes.plot(list(there), list(there.values()), marker="o", color=draw.colour(at), label=method)
+        if there := {n: s.mean for n, s in own.items() if s.reached}:
+            axes.plot(list(there), list(there.values()), marker="o", color=draw.colour(at), label=method)
     _loglog(axes, f"Seconds to {SCALES[edition].target[split]:.0%}, here")
 
 
@@ -274,10 +274,7 @@ def _published(axes: Axes, split: str) -> None:
 
 
 def _loglog(axes: Axes, title: str) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xticks(N, [str(n) for n in N])
-    axes.minorticks_off()
+    draw.loglog(axes, N)
     draw.titled(axes, title, "updates per server step, n", "virtual seconds", "best")
 
 

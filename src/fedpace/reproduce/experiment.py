@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EDITIONS = ("quick", "full")
+OWN = "our own claim"  # in the place of what was published
 
 
 class Verdict(StrEnum):

@@ -273,7 +273,8 @@ EXPERIMENT = Experiment(
         "On Fashion-MNIST with a hidden layer of 32 and 14 rounds at rate 0.02 FedNova did not come out ahead: plain "
         "SGD, E = 2, was better on two splits of three and worse on the third (79.1 → 78.4 % on average). "
         "Digits are nearly solved by both: one of the 360 test images is 0.3 points, about as much as lies between "
-        "them; three seeds left it open, so seven were added."
+        "them; three seeds left it open, so seven were added. The proximal weights are so small that their rows equal "
+        "those of plain SGD to the digits shown: of six rows, four tell something."
     },
     settings={
         "quick": (

@@ -204,7 +204,7 @@ def _vr(results: Results) -> Finding:
 
 
 def _grows(results: Results) -> Finding:
-    claim = "Theorem 2: the error that stays grows with the spread of K_i (χ²) for FedAvg, not for FedNova"
+    claim = "Theorem 2: the error that stays grows with the spread of K_i (χ²) for FedAvg, hardly for FedNova"
     published = "bound 2χ²κ²; FedNova: χ² = 0"
     wanted = [f"spread {spread} {name}" for spread in SPREADS for name in METHODS]
     if not results.have(*wanted):
@@ -213,7 +213,8 @@ def _grows(results: Results) -> Finding:
     nova = [_distance(results, spread, "FedNova") for spread in SPREADS]
     ok = all(a < b for a, b in zip(avg, avg[1:], strict=False)) and max(nova) < 0.2 * avg[-1]
     ours = f"K = 5±4: FedAvg {avg[-1]:.3f}, FedNova {nova[-1]:.3f} from the optimum; K = 5: {avg[0]:.3f}, {nova[0]:.3f}"
-    return Finding(claim, published, ours, judged(ok))
+    note = "counted if FedNova stays below a fifth of FedAvg's distance; the rest is of the order of the local rate."
+    return Finding(claim, published, ours, judged(ok), note)
 
 
 def _end(results: Results, name: str) -> Vector:

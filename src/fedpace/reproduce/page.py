@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from fedpace.errors import ConfigError
 from fedpace.record import files, plot
 from fedpace.reproduce.estimate import duration
 from fedpace.reproduce.experiment import EDITIONS, Experiment, Finding, Table, Verdict
@@ -26,7 +27,8 @@ def write(experiment: Experiment, edition: str, results: Results, folder: Path, 
     here = folder / experiment.name
     here.mkdir(parents=True, exist_ok=True)
     findings = experiment.findings(edition, results)
-    pictures = experiment.pictures(edition, results)
+    drawn = experiment.pictures(edition, results).items()
+    pictures = {name: figure for name, figure in drawn if any(axes.has_data() for axes in figure.axes)}
     for name, figure in pictures.items():
         plot.save(figure, here / f"{edition}-{name}.png")
     files.write(here / f"{edition}.csv", measured(results).encode())
@@ -38,6 +40,18 @@ def write(experiment: Experiment, edition: str, results: Results, folder: Path, 
     files.write(page, text.encode())
     _keep_verdicts(here, edition, findings)
     return page
+
+
+def require_no_fewer(experiment: Experiment, edition: str, results: Results, folder: Path) -> None:
+    """Refuse to replace a page that was made from more runs than are at hand."""
+    measured_before = folder / experiment.name / f"{edition}.csv"
+    before = len(measured_before.read_text().splitlines()) - 1 if measured_before.exists() else 0
+    now = sum(map(len, results.outcomes.values()))
+    if now < before:
+        raise ConfigError(
+            f"the page to replace, {measured_before.parent}, must not be made from more runs than yours ({now}); got "
+            f"{before}: give another folder with --out, your runs are kept"
+        )
 
 
 def _page(

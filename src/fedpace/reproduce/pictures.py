@@ -92,6 +92,20 @@ def titled(axes: Axes, title: str, x: str, y: str = "", legend: str | None = Non
         axes.legend(**options)
 
 
+def loglog(axes: Axes, places: Sequence[int]) -> None:
+    """Both axes logarithmic: these ticks across, plain numbers up."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator
+
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.minorticks_off()
+    axes.set_xticks(places, [str(place) for place in places])
+    axes.set_xlim(places[0] / 1.15, places[-1] * 1.15)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axes.margins(y=0.15)
+
+
 def bars(
     axes: Axes,
     labels: Sequence[str],

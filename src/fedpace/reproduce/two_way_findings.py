@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fedpace.reproduce.experiment import Finding, judged, not_run
+from fedpace.reproduce.experiment import OWN, Finding, judged, not_run
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, Spread
 from fedpace.reproduce.two_way_cells import (
@@ -148,30 +148,30 @@ def _fedcams(results: Results, place: Place) -> Finding:
 def _both_ways(results: Results, place: Place) -> Finding:
     claim = f"two_way within a point of FedCAMS at a fraction of the total bytes ({where(place)})"
     if _missing(results, place, "two_way 1/8", "FedCAMS 1/8", "FedAvg"):
-        return not_run(claim, "ours")
+        return not_run(claim, OWN)
     ours, cams = (accuracy(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8"))
     sent = {m: traffic(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8", "FedAvg")}
     text = f"{ours:.1f} % against {cams:.1f} %; " + ", ".join(f"{m} {v:.1f} MB" for m, v in sent.items())
     ok = ours.mean > cams.mean - 1 and sent["two_way 1/8"] < 0.5 * sent["FedCAMS 1/8"]
-    return Finding(claim, "ours", text, judged(ok))
+    return Finding(claim, OWN, text, judged(ok))
 
 
 def _literal(results: Results, place: Place) -> Finding:
     claim = f"compressing the model itself on the way down (Algorithm 2) loses to sending differences ({where(place)})"
     names = ("FedBNLACA 1/8", "two_way 1/8", "FedBNLACA 1/32", "two_way 1/32")
     if _missing(results, place, *names):
-        return not_run(claim, "ours")
+        return not_run(claim, OWN)
     ends = {method: accuracy(results, place, method) for method in names}
     text = ", ".join(f"{m} {v:.1f} % ({traffic(results, place, m):.1f} MB)" for m, v in ends.items())
     ok = all(ends[f"two_way {ratio}"].above(ends[f"FedBNLACA {ratio}"]) for ratio in ("1/8", "1/32"))
-    return Finding(claim, "ours", text, judged(ok))
+    return Finding(claim, OWN, text, judged(ok))
 
 
 def _lazy(results: Results, place: Place) -> Finding:
     claim = f"lazy two_way (EF21) skips a fifth of the uploads without losing a point ({where(place)})"
     tried = ("two_way 1/8 lazy", "two_way 1/8 lazy, tau 0.5")
     if _missing(results, place, *tried, "two_way 1/8", "FedNLACA 1/8"):
-        return not_run(claim, "ours, after the specification's toy study")
+        return not_run(claim, OWN)
     plain = accuracy(results, place, "two_way 1/8")
     ends = {m: (firing(results, place, m), accuracy(results, place, m)) for m in tried}
     ours = ", ".join(f"{m}: skips {rate:.0%}, {value:.1f} %" for m, (rate, value) in ends.items())
@@ -180,4 +180,4 @@ def _lazy(results: Results, place: Place) -> Finding:
     )
     ok = any(rate > 0.2 and value.mean > plain.mean - 1 for rate, value in ends.values())
     note = f"tau {TAU_EF21} and 0.5. A skipped upload repeats an estimate that belongs to an older model."
-    return Finding(claim, "ours", text, judged(ok), note)
+    return Finding(claim, OWN, text, judged(ok), note)

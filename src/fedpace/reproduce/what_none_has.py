@@ -13,7 +13,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.link import Difference, ErrorFeedback, TopK
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, Named
-from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.experiment import OWN, Experiment, Finding, Setting, Table, judged, not_run
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, Spread
 from fedpace.sim import Population
@@ -151,19 +151,19 @@ def megabytes(results: Results, method: str, target: float) -> Spread:
 def _sooner(results: Results, target: float) -> Finding:
     claim = f"everything together reaches {target:.0%} sooner than each paper's own method"
     if not results.have(OURS, *PAPERS):
-        return not_run(claim, "ours")
+        return not_run(claim, OWN)
     took = {method: seconds(results, method, target) for method in (OURS, *PAPERS)}
     text = ", ".join(f"{method} {_with_unit(value, 's')}" for method, value in took.items())
-    return Finding(claim, "ours", text, judged(all(_less(took[OURS], took[method]) for method in PAPERS)))
+    return Finding(claim, OWN, text, judged(all(_less(took[OURS], took[method]) for method in PAPERS)))
 
 
 def _lighter(results: Results, target: float) -> Finding:
     claim = f"... and with fewer bytes until {target:.0%}"
     if not results.have(OURS, *PAPERS):
-        return not_run(claim, "ours")
+        return not_run(claim, OWN)
     sent = {method: megabytes(results, method, target) for method in (OURS, *PAPERS)}
     text = ", ".join(f"{method} {_with_unit(value, 'MB')}" for method, value in sent.items())
-    return Finding(claim, "ours", text, judged(all(_less(sent[OURS], sent[method]) for method in PAPERS)))
+    return Finding(claim, OWN, text, judged(all(_less(sent[OURS], sent[method]) for method in PAPERS)))
 
 
 def _with_unit(value: Spread, unit: str) -> str:
@@ -177,10 +177,10 @@ def _less(own: Spread, other: Spread) -> bool:
 def _against(edition: str, results: Results, method: str) -> Finding:
     claim = f"everything together against {method}: final accuracy at equal time"
     if not results.have(OURS, method):
-        return not_run(claim, "ours")
+        return not_run(claim, OWN)
     ours, theirs = results.final(OURS, last=3), results.final(method, last=3)
     text = f"{ours:.1f} % against {theirs:.1f} % after {CAP_S[edition]:.0f} s or {ROUNDS} steps"
-    return Finding(claim, "ours", text, judged(ours.mean > theirs.mean - 0.3))
+    return Finding(claim, OWN, text, judged(ours.mean > theirs.mean - 0.3))
 
 
 # ----------------------------------------------------------------------------------- tables, pictures

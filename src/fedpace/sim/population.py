@@ -86,6 +86,7 @@ class Population:
         given = {"low": low, "flops_per_step": flops_per_step, "flops_per_second": flops_per_second}
         for name, value in (given | {"link_bits_per_second": link_bits_per_second}).items():
             require_number(value, name, above=0, allowed="> 0")
+        require(low <= high, "high", high, f">= low ({low:g})")
         require(reading in ("slowdown", "speed"), "reading", reading, "slowdown or speed")
         fastest = flops_per_step / flops_per_second
         slow = Between(low * fastest, high * fastest)

@@ -24,6 +24,7 @@ def split_picture(counts: Indices, title: str = "") -> Figure:
     sizes.spines[["top", "right"]].set_visible(False)
     image = grid.imshow(counts, aspect="auto", cmap="Blues", interpolation="nearest", origin="lower")
     grid.set_xlabel("client")
+    grid.xaxis.get_major_locator().set_params(integer=True)
     grid.set_ylabel("class")
     if classes <= 20:
         grid.set_yticks(range(classes))

@@ -60,6 +60,7 @@ def _pairs(axes: Axes, work: Work) -> None:
     at = np.arange(work.clients)
     axes.bar(at - 0.2, work.p, 0.4, color=SHARE, label="share p")
     axes.bar(at + 0.2, work.w, 0.4, color=WEIGHT, label="weight w under plain averaging")
+    axes.set_ylabel("share of the average")
     axes.set_xticks(at)
     axes.set_xlabel("client")
     axes.legend(frameon=False)

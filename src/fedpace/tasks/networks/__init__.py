@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 
 import torch
@@ -14,6 +15,7 @@ from fedpace.tasks.networks.dense import Shape, mlp, softmax
 from fedpace.tasks.networks.resnet import resnet18, resnet18_gn, resnet20, resnet20_gn
 from fedpace.tasks.networks.text import gru, transformer
 from fedpace.tasks.networks.vgg import vgg11, vgg11_bn, vgg11_gn
+from fedpace.tasks.statistics import normalisers
 
 Builder = Callable[..., nn.Module]
 
@@ -45,9 +47,18 @@ def build(model: str, fitting: Mapping[str, Builder], shape: Shape, classes: int
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(stream(seed, "init").integers(2**63)))
         try:
-            return fitting[name](shape, classes, *([int(width)] if width else []))
-        except (RuntimeError, AssertionError) as error:
+            network = fitting[name](shape, classes, *([int(width)] if width else []))
+            if fitting is IMAGES:
+                _train_on_one(network, shape)
+        except (RuntimeError, AssertionError, ValueError) as error:
             raise ConfigError(f"model {model} does not fit inputs of shape {shape} ({error})") from None
+        return network
+
+
+def _train_on_one(network: nn.Module, shape: Shape) -> None:
+    """The last batch of a pass may be a single sample, which normalisation of a 1x1 map cannot take."""
+    if normalisers(network):
+        copy.deepcopy(network).train()(torch.zeros(1, *shape))
 
 
 def macs(network: nn.Module, sample: Tensor) -> int:
