@@ -79,6 +79,12 @@ def test_every_part_is_there(kept: Kept) -> None:
     assert "fedgm on digits" in text
 
 
+def test_runs_that_are_unlike_are_marked_as_such(kept: Kept) -> None:
+    assert "compare with care" not in page([kept, replace(kept, label="other")])
+    other = replace(kept, label="other", clients=4, facts={**kept.facts, "population": "Population(...)"})
+    assert "They differ in number of clients and devices: compare with care." in page([kept, other])
+
+
 def test_a_run_without_measurements_or_traces_has_a_page_too(kept: Kept) -> None:
     bare = replace(kept.run, history=[], activities=[], fates=[], summary={})
     text = page([replace(kept, run=bare, papers=())])

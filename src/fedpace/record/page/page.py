@@ -75,8 +75,19 @@ def _head(runs: Sequence[Kept], title: str) -> str:
     clients = " or ".join(str(n) for n in dict.fromkeys(kept.clients for kept in runs))
     return (
         f"<header><h1>{escape(title)}</h1><p>{count}, {clients} clients, "
-        f'every one at its own pace.</p><ul class="legend">{legend}</ul></header>'
+        f'every one at its own pace.{_caution(runs)}</p><ul class="legend">{legend}</ul></header>'
     )
+
+
+def _caution(runs: Sequence[Kept]) -> str:
+    """Curves of unlike experiments share their axes; whoever reads them should know."""
+    parts = {
+        "task": {kept.run.task for kept in runs},
+        "number of clients": {kept.clients for kept in runs},
+        "devices": {kept.facts.get("population", "") for kept in runs},
+    }
+    unlike = [name for name, values in parts.items() if len(values) > 1]
+    return f" They differ in {' and '.join(unlike)}: compare with care." if unlike else ""
 
 
 def _section(title: str, inside: str) -> str:
@@ -92,10 +103,13 @@ def _card(title: str, inside: str, *, readout: bool = False) -> str:
 
 
 def _results(runs: Sequence[Kept]) -> str:
-    header = ("run", "accuracy", "loss", "steps", "virtual time", "up", "down", "real time", "state")
+    learned = ("accuracy", "loss", "steps", "virtual time", "up", "down", "real time")
+    header = ("run", "algorithm", "task", *learned, "state")
     rows = [
         (
             kept.label,
+            kept.run.name,
+            kept.run.task,
             *(_measured(kept.run, name) for name in ("accuracy", "loss")),
             f"{len(kept.run.history):,}",
             format_seconds(kept.run.virtual_seconds),
