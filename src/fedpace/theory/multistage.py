@@ -122,7 +122,7 @@ def _coupled(anchor: Momentum, lr: float, couple: str) -> tuple[float, float]:
 
 def _check(lrs: Sequence[float], rounds: int, couple: str, anchor: int) -> None:
     several = isinstance(lrs, Sequence | np.ndarray) and len(lrs) > 0
-    require(several, "learning rates of stages", lrs, "a sequence such as (2, 1, 0.5)")
+    require(several, "lrs", lrs, "at least one learning rate")
     for lr in lrs:
         require_number(lr, "lrs", above=0, below=math.inf, allowed="learning rates > 0")
     require_count(rounds, "rounds")
