@@ -19,7 +19,7 @@ FILES = [file for file in sorted(SOURCE.rglob("*.py")) if OTHERS not in file.par
 
 # A package may import those of lower rank, and its own.
 RANKS = (
-    {"errors", "vector", "random"},
+    {"errors", "vector", "random", "bibliography"},
     {"loops"},
     {"kernels", "spill"},
     {"pace", "local", "link", "server_opt"},

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import fedpace
 from fedpace import algorithms, citations
 from fedpace.errors import ConfigError
-from fedpace.local import SGD
+from fedpace.link import Lazy
+from fedpace.local import SGD, Scaffold
+from fedpace.pace import Interrupting
 from fedpace.server_opt import Momentum
+
+CHOICES = (Lazy("lag", 1.0), Lazy("nla", 0.5), Interrupting(1), Interrupting(1, averaging=True))
 
 
 @pytest.mark.parametrize("name", algorithms.__all__)
@@ -16,6 +22,7 @@ def test_every_algorithm_says_whom_to_cite(name: str) -> None:
 
 def test_every_key_leads_to_a_paper() -> None:
     used = {key for keys in (*citations.ALGORITHMS.values(), *citations.RULES.values()) for key in keys}
+    used |= {key for choice in CHOICES for key in citations._by_choice(choice)}
     assert used == set(citations.PAPERS)
 
 
@@ -24,6 +31,22 @@ def test_a_combination_without_a_name_is_cited_by_its_rules() -> None:
     assert fedpace.cite(plain) == ""
     with_momentum = fedpace.Algorithm(local=SGD(lr=0.1, steps=1), server_opt=Momentum(beta=0.9, nu=0.7))
     assert [paper.key for paper in citations.papers(with_momentum)] == ["sun2024", "ma2019"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "key"),
+    [
+        ({"up": Lazy("lag", 1.0)}, "chen2018"),
+        ({"up": Lazy("nla", 0.5)}, "bidirectional"),
+        ({"correction": Scaffold()}, "karimireddy2020"),
+        ({"pace": Interrupting(2, 1.0)}, "leconte2023"),
+        ({"local": SGD(lr=0.1, steps=1, prox_mu=0.1)}, "li2020"),
+    ],
+    ids=str,
+)
+def test_rules_that_papers_share_are_told_apart(rules: dict[str, Any], key: str) -> None:
+    mine = fedpace.Algorithm(**{"local": SGD(lr=0.1, steps=1), **rules})
+    assert key in [paper.key for paper in citations.papers(mine)]
 
 
 def test_a_run_is_cited_like_its_algorithm() -> None:

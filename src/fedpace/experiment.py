@@ -64,7 +64,11 @@ def simulate(
     reporter = Reporter(history, task, every(evaluate_every), rounds)
     solver = engine(compute, task, workers, algorithm.local)
     options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill}
-    simulation = prepare(algorithm, task, population, solver, reporter, *watchers, **options)
+    try:
+        simulation = prepare(algorithm, task, population, solver, reporter, *watchers, **options)
+    except BaseException:
+        solver.close()
+        raise
 
     def result() -> Run:
         known = counts(simulation)

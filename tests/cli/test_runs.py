@@ -11,6 +11,7 @@ import pytest
 
 from fedpace.cli import VERBS
 from fedpace.cli.entry import parser_of
+from fedpace.record.locks import locked
 from fedpace.record.store import Store
 
 SMALL = ("--clients", 10, "--model", "softmax", "--rounds", 4, "--quiet")
@@ -91,6 +92,54 @@ def test_an_interrupted_run_goes_on_to_the_same_file(fedpace, tmp_path, monkeypa
         "timeline.safetensors",
     ]
     assert [record.version for record in store.history(store["night"].id)] == [1, 2, 3, 4]
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_over(fedpace, tmp_path) -> None:
+    """What a killed process had put into the store is taken back, not doubled."""
+    assert (
+        fedpace("run", "fedavg", *SMALL, "--name", "whole", "--quiet", "--json", tmp_path / "a.json").code
+        == 0
+    )
+    store = Store()
+    whole, arguments = store["whole"], store["whole"].arguments
+    facts = {"algorithm": "fedavg", "task": "digits", "seed": whole.seed, "rounds": whole.rounds}
+    about = {"fingerprint": whole.fingerprint, "experiment": whole.experiment, "arguments": arguments}
+    killed = store.begin(name="killed", **facts, **about)
+    store.add(killed.id, store.history(whole.id)[:2])
+    assert fedpace("resume", "killed", "--quiet", "--json", tmp_path / "b.json").code == 0
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert store["killed"].status == "done" and store.history(killed.id) == store.history(whole.id)
+
+
+def test_a_run_somebody_works_on_is_not_deleted_whatever_its_state(fedpace) -> None:
+    assert fedpace("run", "fedavg", *SMALL, "--name", "mine", "--quiet").code == 0
+    with locked(Store().folder("mine")):
+        said = fedpace("runs", "delete", "mine")
+    assert said.code == 2 and "must be one that nobody is working on; got 'mine'" in said.err
+
+
+def test_a_damaged_model_is_one_line(fedpace) -> None:
+    assert fedpace("run", "fedavg", *SMALL, "--name", "mine", "--quiet").code == 0
+    path = Store().folder("mine") / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:40])
+    said = fedpace("runs", "show", "mine")
+    assert said.code == 2 and "are damaged" in said.err and said.err.count("\n") == 1
+
+
+def test_names_of_another_databases_runs_are_left_alone(tmp_path) -> None:
+    facts = {
+        "name": None,
+        "algorithm": "a",
+        "task": "b",
+        "seed": 0,
+        "rounds": 1,
+        "fingerprint": "",
+        "experiment": {},
+    }
+    one = Store(tmp_path, f"sqlite:///{tmp_path / 'one.sqlite'}").begin(**facts)
+    (tmp_path / "runs" / one.name).mkdir(parents=True)
+    other = Store(tmp_path, f"sqlite:///{tmp_path / 'other.sqlite'}").begin(**facts)
+    assert (one.name, other.name) == ("a-b-1", "a-b-2") and (tmp_path / "runs" / one.name).exists()
 
 
 def test_histories_are_exported_as_one_table(fedpace, tmp_path) -> None:

@@ -14,7 +14,7 @@ from tests.compute.crowd import SIZE, Marks, ask, expected
 
 from fedpace.compute import crew, engine
 from fedpace.compute.pool import Job, Pool, Waiting
-from fedpace.errors import FedpaceError
+from fedpace.errors import ConfigError, FedpaceError
 
 
 @pytest.fixture(autouse=True)
@@ -230,6 +230,33 @@ def test_an_error_that_cannot_travel_is_told_in_words() -> None:
     with pytest.raises(RuntimeError, match="ValueError"):
         pool.result(ask(0))
     pool.close()
+
+
+class Peculiar(Exception):
+    """Pickles, and does not unpickle: its arguments are not those it is made with."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"{what} because of {why}")
+
+
+def test_an_error_that_arrives_as_another_is_told_in_words() -> None:
+    def before(request):
+        raise Peculiar("it failed", "the weather")
+
+    pool = Pool(Marks(before), 1)
+    with pytest.raises(RuntimeError, match="it failed because of the weather"):
+        pool.result(ask(0))
+    pool.close()
+
+
+def test_a_run_that_is_refused_keeps_no_workers() -> None:
+    import fedpace
+
+    algorithm, task = fedpace.algorithms.fedavg(steps=1), fedpace.tasks.quadratics([0.0, 1.0])
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="rounds must be a whole number"):
+            fedpace.simulate(algorithm, task, rounds=0, compute="pool", workers=2)
+    assert not any(each.busy for each in crew._kept) and len(crew._kept) <= 1
 
 
 def test_an_interrupted_wait_ends_the_workers() -> None:

@@ -321,6 +321,14 @@ def labelled(*labels):
         (good(clients=[labelled(0, 1, 2), labelled(0, 3)]), "client 1 labels must be in 0..2; got 3"),
         (good(test=labelled(0, -1)), "test data labels must be in 0..2; got -1"),
         (
+            good(test=(torch.zeros(4, 6), torch.tensor([0, 1]))),
+            "test data must have one label per sample; got 4 samples and 2 labels",
+        ),
+        (
+            good(loss={"loss": F.cross_entropy}),
+            "names of losses and metrics must be others: it is what is minimised; got 'loss'",
+        ),
+        (
             good(clients=[labelled(0, 1), labelled(1, 0)], test=labelled(0, 1, 2)),
             "class 2 is in the test data but in no client's training data",
         ),
@@ -362,3 +370,76 @@ def test_mistakes_are_named_in_one_line(arguments, line):
         from_torch(**arguments)
     assert str(error.value).startswith(line)
     assert "\n" not in str(error.value)
+
+
+class Blurred(Dataset):
+    """Random augmentation: a sample is another one every time it is taken."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, k):
+        return torch.full((6,), float(k)) + 0.1 * torch.randn(6), k % CLASSES
+
+
+def test_a_task_with_augmentation_is_the_same_task_and_run_in_every_process():
+    def made():
+        return from_torch(Tied(), F.cross_entropy, [Blurred(), Blurred()], Blurred())
+
+    torch.manual_seed(1)
+    one = made()
+    torch.manual_seed(1)
+    torch.randn(3)  # another process is at another place of its generator
+    model = copy.deepcopy(one._model)
+    other = from_torch(model, F.cross_entropy, [Blurred(), Blurred()], Blurred())
+    assert repr(one) == repr(other)
+    x = one.initial(0)
+    assert one.evaluate(x) == other.evaluate(x) == one.evaluate(x)
+    assert np.array_equal(one.evaluate_clients(x).values, other.evaluate_clients(x).values)
+
+
+def test_repr_tells_losses_apart():
+    def task(loss, **more):
+        return repr(from_torch(**good(model=model, loss=loss, **more)))
+
+    model = nn.Linear(6, CLASSES)
+    losses = [
+        F.cross_entropy,
+        nn.CrossEntropyLoss(),
+        nn.CrossEntropyLoss(label_smoothing=0.1),
+        lambda output, target: F.cross_entropy(output, target),
+        lambda output, target: 2 * F.cross_entropy(output, target),
+    ]
+    assert len({task(loss) for loss in losses}) == len(losses)
+    assert task(losses[1]) == task(nn.CrossEntropyLoss())
+    assert task(losses[0], metrics={"a": F.cross_entropy}) != task(losses[0], metrics={"b": F.cross_entropy})
+
+
+def test_labels_that_the_loss_ignores_are_no_mistake():
+    x, y = samples(12, 0)
+    y[0] = -100
+    from_torch(**good(clients=[(x, y), samples(12, 1)]))
+
+
+def test_frozen_parts_may_be_of_a_type_that_numpy_lacks():
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(6, dtype=torch.bfloat16), requires_grad=False)
+            self.output = nn.Linear(6, CLASSES)
+
+        def forward(self, x):
+            return self.output(x * self.scale.float())
+
+    assert "sha256" in repr(from_torch(**good(model=Mixed())))
+
+
+def test_a_module_that_needs_two_samples_runs_in_the_pool_too():
+    module = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, CLASSES))
+    task = from_torch(**good(model=module))
+    algorithm = fedpace.algorithms.fedavg(steps=1, batch_size=None)
+    one, two = (
+        fedpace.simulate(algorithm, task, rounds=1, compute=compute, workers=2)
+        for compute in ("inline", "pool")
+    )
+    assert np.array_equal(one.model, two.model)

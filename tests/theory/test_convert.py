@@ -195,7 +195,12 @@ def test_what_a_method_cannot_express_is_refused(convert: Any, rule: Momentum, m
     ("method", "message"),
     [
         (SNV(0.1, 0.0, 0.5), r"SNV.b1 must be in \(0, 1\)"),
-        (PID(0.0, 1.0, 3.0), "PID.kp and PID.kd must be not 0"),
+        (PID(0.0, 1.0, 3.0), "must be not 0, and kd not kp"),
+        (PID(1.0, 0.0, 3.0), "must be not 0, and kd not kp"),
+        (PID(2.0, 1.0, 2.0), "must be not 0, and kd not kp"),
+        (HeavyBall(0.1, 1.0), r"HeavyBall.b must be in \[0, 1\)"),
+        (NAG(0.1, 1.0), r"NAG.b must be in \[0, 1\)"),
+        (TripleMomentum(1.0, 1.0), "kappa must be > 1"),
         (TwoState(1.0, 0.0, 0.1, 0.1, 1.0, 0.1), "of two different modes"),
         (TwoState(0.0, 0.0, 1.0, 0.0, 1.0, -1.0), "neither of them 0"),
         (TwoState(0.5, 0.0, 0.5, 0.0, 1.0, 0.0), "a method that moves"),

@@ -146,3 +146,13 @@ def test_a_schedule_outside_the_theory_warns_or_raises() -> None:
 def test_bad_input_is_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         multistage(**({"lrs": LRS, "rounds": 1000, "beta": 0.9, "nu": 0.9} | arguments))
+
+
+@pytest.mark.parametrize(("lrs", "nu"), [((2.0, 1.0, 0.5), 0.25), ((1.0, 0.5), 0.5), ((10.0, 1.0), 0.1)])
+@pytest.mark.parametrize("beta", [0.7, 0.9, 0.95])
+def test_constant_beta_may_end_at_nu_one(lrs: tuple[float, ...], nu: float, beta: float) -> None:
+    assert multistage(lrs, 100, beta, nu, "beta").rules[-1].nu == 1.0
+
+
+def test_rates_may_be_single_precision() -> None:
+    assert multistage(np.float32([2, 1, 0.5]), 70, 0.5, 0.5) == multistage((2.0, 1.0, 0.5), 70, 0.5, 0.5)

@@ -194,6 +194,8 @@ def execute(
     track: Sequence[str] = (),
 ) -> Run:
     """Run it; in the store, if there is one, from the first moment on."""
+    from fedpace.record import checkpoint
+
     if store is not None:
         entry, traces = _begin(what, store, name), traces or few_sessions(what)
         options: dict[str, Any] = {
@@ -204,8 +206,8 @@ def execute(
         }
         try:
             return carry_on(what, store, entry, every=every, **options)
-        except Exception:
-            if not store.history(entry.id):
+        except ConfigError:
+            if not checkpoint.exists(store.folder(entry.name)):
                 store.delete(entry.name)  # what was refused at once is no run
             raise
     with tracked(track, what.algorithm.name, what.about()) as trackers:
@@ -225,10 +227,13 @@ def carry_on(
     track: Sequence[str] = (),
 ) -> Run:
     """Run it to its end from wherever it is."""
-    from fedpace.record import Checkpoints
+    from fedpace.record import Checkpoints, checkpoint
     from fedpace.record.writer import Writer
 
     folder = store.folder(entry.name)
+    if not checkpoint.exists(folder):
+        store.roll_back(entry.id, [])  # it starts over
+    store.set(entry.id, "running")
     plan = Checkpoints(folder, every, previous=previous, at_end=False)
     writer = Writer(store, entry.id, time.monotonic)
     try:

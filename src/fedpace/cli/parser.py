@@ -40,8 +40,11 @@ def count(text: str, low: int = 1) -> int:
 
 
 def seed(text: str) -> int:
-    """A whole number >= 0, as argparse's `type`."""
-    return count(text, low=0)
+    """A whole number >= 0 that a database can hold, as argparse's `type`."""
+    number = count(text, low=0)
+    if number >= 2**63:
+        raise argparse.ArgumentTypeError(f"must be below 2^63; got {text!r}")
+    return number
 
 
 def _reworded(message: str) -> str:

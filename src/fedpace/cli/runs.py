@@ -43,8 +43,8 @@ def command(args: argparse.Namespace) -> int:
         case "show":
             _show(store, store[args.name])
         case "delete":
-            for name in args.names:
-                store.delete(name)
+            for entry in [store[name] for name in args.names]:  # all are there before the first one goes
+                store.delete(entry.name)
         case "export":
             _export(store, [store[name] for name in args.names] or store.entries(), Path(args.output))
         case _:

@@ -6,8 +6,10 @@ import gc
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from fedpace.compute.arena import Arena
@@ -100,9 +102,15 @@ def _request(models: Arena, order: Order, size: int) -> Request:
 
 
 def _send(orders: Connection, reply: Reply) -> None:
-    try:
+    if reply.failure is not None and not _travels(reply.failure):
+        reply = Reply(reply.number, failure=RuntimeError(repr(reply.failure)))
+    with suppress(OSError):  # nobody is there any more; the next receive ends the loop
         orders.send(reply)
-    except OSError:
-        pass  # nobody is there any more; the next receive ends the loop
-    except Exception:  # a failure that cannot travel
-        orders.send(Reply(reply.number, failure=RuntimeError(repr(reply.failure))))
+
+
+def _travels(failure: Exception) -> bool:
+    """Whether it is the same at the other end; an exception may pickle and not unpickle."""
+    try:
+        return isinstance(ForkingPickler.loads(ForkingPickler.dumps(failure)), type(failure))
+    except Exception:
+        return False

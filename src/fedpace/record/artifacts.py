@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fedpace.errors import StorageError
 from fedpace.record import files
 from fedpace.record.recorder import Activity, Fate
 from fedpace.record.run import Run
@@ -51,8 +53,9 @@ def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:
     """A run as the store knows it; `algorithm` is its value, where the caller can make it."""
     folder = store.folder(entry.name)
     value: Any = algorithm or Described(entry.algorithm, entry.experiment["algorithm"])
-    layout, model = _read_model(folder / MODEL)
-    activities, fates = _read_timeline(folder / TIMELINE)
+    with _plain_errors(folder):
+        layout, model = _read_model(folder / MODEL)
+        activities, fates = _read_timeline(folder / TIMELINE)
     return Run(
         algorithm=value,
         task=entry.task,
@@ -67,6 +70,16 @@ def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:
         activities=activities,
         fates=fates,
     )
+
+
+@contextmanager
+def _plain_errors(folder: Path) -> Iterator[None]:
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise StorageError(f"the files of a run in {folder} are damaged ({error})") from None
 
 
 def _activities(rows: Sequence[Activity]) -> dict[str, Any]:

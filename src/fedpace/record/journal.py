@@ -1,7 +1,7 @@
 """The history of a run beside its checkpoints: only ever appended to, and cut back to where a checkpoint stands.
 
 `history.jsonl` has one line for each step, activity and fate; `models.bin` the models one after another, where
-they are kept. A checkpoint says how many bytes of each belong to it, and the checksum of the lines.
+they are kept. A checkpoint says how many bytes of each belong to it, and their checksums.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Position:
     steps: int = 0
     activities: int = 0
     fates: int = 0
+    models_crc32: int = 0
 
 
 class Journal:
@@ -45,28 +46,27 @@ class Journal:
         at = self.at
         text = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in _rows(history, at)).encode()
         _append(self.folder / LINES, at.bytes, text)
-        if history.models is not None and history.models:
-            models = history.models
-            fresh = b"".join(x.tobytes() for x in models[at.steps :])
-            _append(self.folder / MODELS, at.steps * models[0].nbytes, fresh)
+        fresh = b"".join(x.tobytes() for x in (history.models or ())[at.steps :])
+        if history.models:
+            _append(self.folder / MODELS, at.steps * history.models[0].nbytes, fresh)
         self.at = Position(
             at.bytes + len(text),
             zlib.crc32(text, at.crc32),
             len(history.steps),
             len(history.activities),
             len(history.fates),
+            zlib.crc32(fresh, at.models_crc32),
         )
         return self.at
 
     def read(self, at: Position, history: History, like: Vector) -> None:
         """Fill an empty history with what belongs to `at`, and go on from there."""
-        lines = self._bytes(LINES, at.bytes)
-        if zlib.crc32(lines) != at.crc32:
-            raise CheckpointError(f"{self.folder / LINES} is damaged: its checksum does not match")
+        lines = self._bytes(LINES, at.bytes, at.crc32)
         for line in lines.splitlines():
             _take(json.loads(line), history)
         if history.models is not None:
-            whole = np.frombuffer(self._bytes(MODELS, at.steps * like.nbytes), like.dtype)
+            kept = self._bytes(MODELS, at.steps * like.nbytes, at.models_crc32)
+            whole = np.frombuffer(kept, like.dtype)
             history.models += [freeze(x.copy()) for x in whole.reshape(at.steps, like.size)]
         self.at = at
 
@@ -74,7 +74,7 @@ class Journal:
         for name in (LINES, MODELS):
             (self.folder / name).unlink(missing_ok=True)
 
-    def _bytes(self, name: str, size: int) -> bytes:
+    def _bytes(self, name: str, size: int, crc32: int) -> bytes:
         try:
             with open(self.folder / name, "rb") as file:
                 data = file.read(size)
@@ -82,6 +82,8 @@ class Journal:
             data = b""
         if len(data) != size:
             raise CheckpointError(f"{self.folder / name} is damaged: {len(data)} of {size} bytes are left")
+        if zlib.crc32(data) != crc32:
+            raise CheckpointError(f"{self.folder / name} is damaged: its checksum does not match")
         return data
 
 

@@ -20,7 +20,10 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ConfigError(f"{folder} must not be in use; another process is working in it") from None
-        yield
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # a worker forked meanwhile has a copy of the open file
 
 
 def is_locked(folder: Path) -> bool:

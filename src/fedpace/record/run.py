@@ -108,11 +108,15 @@ class Run:
         steps = ",\n".join(f"  {files.to_json(asdict(record))}" for record in self.history)
         return "{\n" + ",\n".join(lines) + f',\n "history": [\n{steps}\n ]\n}}\n'
 
-    def save(self, folder: str | Path) -> Path:
-        """Write `run.json`, `model.safetensors` (tensors by name) and, where kept, `models.safetensors`."""
+    def save(self, folder: str | Path | None = None) -> Path:
+        """Write `run.json`, `model.safetensors` (tensors by name) and, where kept, `models.safetensors`.
+
+        Without a folder, into one here that is named after algorithm, task and seed.
+        """
         from safetensors.numpy import save
 
-        target = files.require_folder(folder, "folder to save to")
+        own = f"{self.name or 'custom'}-{self.task}-{self.seed}"
+        target = files.require_folder(own if folder is None else folder, "folder to save to")
         files.write(target / "run.json", self.to_json().encode())
         files.write(target / "model.safetensors", save(dict(self.layout.split(self.model))))
         if self.models is not None:

@@ -70,10 +70,11 @@ class Store:
 
     def __init__(self, folder: str | Path | None = None, url: str | None = None) -> None:
         self.home = Path(folder) if folder is not None else home()
-        self.url = url or os.environ.get("FEDPACE_STORE") or f"sqlite:///{self.home / DATABASE}"
+        chosen, own = url or os.environ.get("FEDPACE_STORE"), str(self.home / DATABASE)
+        self.url = chosen or f"sqlite:///{own}"
         with _plain_errors(f"the run store {self.url}"):
             self.home.mkdir(parents=True, exist_ok=True)
-            self._engine = _engine(self.url)
+            self._engine = _engine(sql.make_url(chosen) if chosen else sql.URL.create("sqlite", database=own))
             self._prepare()
 
     def close(self) -> None:
@@ -112,6 +113,7 @@ class Store:
         }
         if name is not None:
             require(bool(_NAME.fullmatch(name)), "name", name, "letters, digits, '.', '_' and '-'")
+            require(not is_locked(self.folder(name)), "name", name, "one that no run of another database has")
         for candidate in [name] if name is not None else self._free_names(f"{algorithm}-{task}"):
             try:
                 with self._writing() as connection:
@@ -208,7 +210,7 @@ class Store:
 
     def is_alive(self, entry: Entry) -> bool:
         """Whether a process on this machine is working on the run."""
-        return entry.status == "running" and is_locked(self.folder(entry.name))
+        return is_locked(self.folder(entry.name))
 
     # ------------------------------------------------------------ small print
 
@@ -234,7 +236,8 @@ class Store:
             taken = connection.execute(sql.select(RUNS.c.name).where(RUNS.c.name.startswith(f"{stem}-")))
             numbers = [int(tail) for name in taken.scalars() if (tail := name[len(stem) + 1 :]).isdigit()]
         first = max(numbers, default=0) + 1
-        return (f"{stem}-{number}" for number in range(first, first + 10_000))
+        names = (f"{stem}-{number}" for number in range(first, first + 10_000))
+        return (name for name in names if not self.folder(name).exists())  # it may be another database's
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -247,7 +250,7 @@ class Store:
             yield connection.execution_options(reads=True)
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: sql.URL) -> Engine:
     try:
         engine = sql.create_engine(url, **_options(url))
     except (SQLAlchemyError, ImportError) as error:
@@ -260,10 +263,9 @@ def _engine(url: str) -> Engine:
     return engine
 
 
-def _options(url: str) -> dict[str, Any]:
-    return (
-        {"connect_args": {"timeout": BUSY_SECONDS}} if url.startswith("sqlite") else {"pool_pre_ping": True}
-    )
+def _options(url: sql.URL) -> dict[str, Any]:
+    busy = {"connect_args": {"timeout": BUSY_SECONDS}}
+    return busy if url.get_backend_name() == "sqlite" else {"pool_pre_ping": True}
 
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:

@@ -36,7 +36,10 @@ def measured(module: nn.Module, objective: Objective, examples: Examples) -> dic
 def by_stratum(
     module: nn.Module, test: Examples, strata: npt.NDArray[Any], held: Sequence[npt.NDArray[Any]]
 ) -> Vector:
-    """Per client, the accuracy in each stratum of the test data, weighted by the strata it holds."""
+    """Per client, the accuracy in each stratum of the test data, weighted by the strata it holds.
+
+    Who holds nothing that is tested gets the accuracy over all test data.
+    """
     right = [
         (module(inputs).argmax(1) == targets).double().reshape(len(targets), -1).mean(1)
         for inputs, targets in in_order(test, BATCH)
@@ -45,6 +48,7 @@ def by_stratum(
     tested = np.bincount(strata, minlength=count)
     rates = np.bincount(strata, torch.cat(right).numpy(), minlength=count) / np.maximum(tested, 1)
     mixtures = np.stack([np.bincount(part, minlength=count) for part in held]) * (tested > 0)
+    mixtures[mixtures.sum(axis=1) == 0] = tested
     accuracy: Vector = mixtures @ rates / mixtures.sum(axis=1)
     return accuracy
 
@@ -65,8 +69,8 @@ class Spread:
     def worst_tenth(self) -> float:
         """The mean over the worst 10 % of the clients, at least one."""
         ordered = np.sort(self.values if self.higher_is_better else -self.values)
-        worst = ordered[: max(1, len(ordered) // 10)]
-        return float(abs(worst.mean()))
+        worst = float(ordered[: max(1, len(ordered) // 10)].mean())
+        return worst if self.higher_is_better else -worst
 
     @property
     def quartiles(self) -> tuple[float, float, float]:

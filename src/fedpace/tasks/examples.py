@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,7 +46,24 @@ class Tensors:
         return self.inputs[index], self.targets[index]
 
     def fingerprint(self) -> str:
-        return sha256(self.inputs.numpy(), self.targets.numpy())
+        return sha256(as_array(self.inputs), as_array(self.targets))
+
+
+def as_array(tensor: Tensor) -> npt.NDArray[Any]:
+    """Its content as numpy can hold it: bfloat16 by its bits."""
+    plain = tensor.detach().contiguous()
+    return (plain.view(torch.int16) if plain.dtype == torch.bfloat16 else plain).numpy()
+
+
+@contextmanager
+def seeded(wanted: bool = True) -> Iterator[None]:
+    """Where samples or networks may draw random numbers: the same ones every time, and torch's own put back."""
+    if not wanted:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
 
 
 def in_order(examples: Examples, batch_size: int) -> Iterator[Batch]:

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.utils.data import IterableDataset, Subset, TensorDataset, default_collate
 
 from fedpace.errors import ConfigError
-from fedpace.tasks.examples import Batch, Examples, Tensors
+from fedpace.tasks.datasets.data import check_samples
+from fedpace.tasks.examples import Batch, Examples, Tensors, as_array, seeded
 from fedpace.tasks.fingerprint import sha256
 
 TARGETS = ("labels", "label", "targets", "target", "y")  # the keys that may hold it in a dict
@@ -34,8 +35,9 @@ class Mapped:
 
     def fingerprint(self) -> str:
         """Of the number of samples, the first and the last."""
-        ends = self.take(np.array([0, len(self) - 1]))
-        return f"{len(self)} {[sha256(tensor.numpy()) for tensor in _tensors(ends)]}"
+        with seeded():  # a sample may be drawn anew each time it is taken
+            ends = self.take(np.array([0, len(self) - 1]))
+        return f"{len(self)} {[sha256(as_array(tensor)) for tensor in _tensors(ends)]}"
 
 
 def examples(dataset: Any, what: str) -> Examples:
@@ -46,6 +48,8 @@ def examples(dataset: Any, what: str) -> Examples:
         found = Mapped(dataset)
     if len(found) == 0:
         raise ConfigError(f"{what} must have samples; it has none")
+    if isinstance(found, Tensors):
+        check_samples(what, found.inputs, found.targets)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from fedpace.errors import require_count, unknown
+from fedpace.errors import require, require_count, unknown
 from fedpace.random import stream
 from fedpace.tasks import networks
 from fedpace.tasks.datasets.data import Data
@@ -120,6 +120,8 @@ def load(
     Without `partition` and `model` the data set's own: the natural split where there is one, else iid; the
     network that suits it.
     """
+    require(isinstance(name, str), "task", name, "a name such as 'digits'")
+    require(isinstance(model, str | None), "model", model, "a name such as 'mlp', or None")
     defaults = suited(name)
     require_count(clients, "clients")
     require_count(seed, "seed", low=0)

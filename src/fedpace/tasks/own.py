@@ -18,9 +18,11 @@ from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fingerprint import sha256
 from fedpace.tasks.mapped import examples
 from fedpace.tasks.objective import Measure, Objective, Sum, accuracy, calling
+from fedpace.tasks.told import told
 from fedpace.tasks.torch_task import TorchTask
 
 Loss = Callable[[Any, Any], Tensor]
+IGNORED = -100  # the label that torch's losses leave out unless told otherwise
 
 
 class OwnTask(TorchTask):
@@ -42,9 +44,9 @@ class OwnTask(TorchTask):
 
     @cached_property
     def _digest(self) -> str:
-        """Of the module with all its tensors, and of the data as far as it is in memory."""
-        tensors = [*self._model.parameters(), *self._model.buffers()]
-        parts = [str(self._model), *(sha256(t.detach().numpy()) for t in tensors)]
+        """Of the module with all its tensors, of losses and metrics, and of the data as far as it is in memory."""
+        loss, _, _, metrics = self._made_of
+        parts = [told(self._model), told(loss), told(metrics)]
         parts += [part.fingerprint() for part in (*self._data_sets, self.test)]
         return sha256(np.frombuffer("\n".join(parts).encode(), np.uint8))[:16]
 
@@ -101,6 +103,12 @@ def _objective(
         else ({"accuracy": accuracy} if _are_classes(output, target) else {})
     )
     parts = objective.loss.parts if isinstance(objective.loss, Sum) else {}
+    require(
+        "loss" not in (*parts, *chosen),
+        "names of losses and metrics",
+        "loss",
+        "others: it is what is minimised",
+    )
     return Objective(objective.loss, {**parts, **chosen}, objective.call)
 
 
@@ -146,6 +154,9 @@ def _check_classes(model: nn.Module, objective: Objective, data: list[Examples],
     seen: set[int] = set()
     for what, part in (*((f"client {k}", part) for k, part in enumerate(data)), ("test data", test)):
         labels = part.take(np.arange(len(part)))[1].numpy()
+        labels = labels[labels != getattr(objective.loss, "ignore_index", IGNORED)]
+        if not labels.size:
+            continue
         check_labels(f"{what} labels", labels, classes)
         new = set(np.unique(labels).tolist())
         if what == "test data" and new - seen:

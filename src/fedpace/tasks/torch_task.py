@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,7 @@ from fedpace.random import stream
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.descend import descend
 from fedpace.tasks.evaluation import Spread, measured
-from fedpace.tasks.examples import Batch, Examples
+from fedpace.tasks.examples import Batch, Examples, seeded
 from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
 from fedpace.tasks.fast.order import planned
@@ -135,7 +135,9 @@ class TorchTask:
 
     def prepare(self) -> None:
         """Make now what every solve needs, so that processes forked from this one share it."""
-        for momentum in (0.0, 0.5):  # compiled code for plain steps, and for all others
+        for momentum in (
+            (0.0, 0.5) if self._solver is not None else ()
+        ):  # compiled code, for plain steps and others
             local = SGD(1e-3, steps=1, batch_size=1, momentum=momentum)
             self.solve(Request(0, 0, self.initial(0), 0, local, 1, seed=0))
         if self.clients <= SHARED_CLIENTS:
@@ -182,19 +184,19 @@ class TorchTask:
 
     def evaluate(self, x: Vector) -> Mapping[str, float]:
         """Loss and metrics on the test data."""
-        with self._threads():
+        with self._evaluating():
             return measured(self._show(x), self.objective, self.test)
 
     def training_loss(self, x: Vector) -> float:
         """The loss over everybody's training data, every sample counting the same, in evaluation mode."""
-        with self._threads():
+        with self._evaluating():
             shown = self._show(x)
             losses = [self._on_own_data(client, shown)["loss"] for client in range(self.clients)]
         return float(np.average(losses, weights=self.sizes))
 
     def evaluate_clients(self, x: Vector) -> Spread:
         """How well `x` serves each client: accuracy (or else loss) on the client's own training data."""
-        with self._threads():
+        with self._evaluating():
             shown = self._show(x)
             rows = [self._on_own_data(client, shown) for client in range(self.clients)]
         name = "accuracy" if "accuracy" in rows[0] else "loss"
@@ -203,9 +205,14 @@ class TorchTask:
     def _on_own_data(self, client: int, shown: nn.Module) -> dict[str, float]:
         return measured(shown, self.objective, self.client_data(client))
 
-    def _threads(self) -> AbstractContextManager[None]:
-        """Small networks do not gain from a second thread, and lose much where others use the cores."""
-        return nullcontext() if self._solver is None else one_thread()
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """The same random numbers every time, and one thread for small networks.
+
+        Those do not gain from a second one, and lose much where others use the cores.
+        """
+        with nullcontext() if self._solver is None else one_thread(), seeded(self.stochastic):
+            yield
 
     def _show(self, x: Vector) -> nn.Module:
         """The network with the parameters `x` and the statistics that go with them, ready to be evaluated."""

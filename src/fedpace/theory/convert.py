@@ -41,6 +41,7 @@ class HeavyBall:
     b: float
 
     def momentum(self) -> Momentum:
+        require_number(self.b, "HeavyBall.b", low=0, below=1, allowed="in [0, 1)")
         return Momentum(self.lr / (1 - self.b), self.b, 1.0)
 
     @classmethod
@@ -57,6 +58,7 @@ class NAG:
     b: float
 
     def momentum(self) -> Momentum:
+        require_number(self.b, "NAG.b", low=0, below=1, allowed="in [0, 1)")
         return Momentum(self.lr / (1 - self.b), self.b, self.b)
 
     @classmethod
@@ -98,7 +100,8 @@ class PID:
     kd: float
 
     def momentum(self) -> Momentum:
-        require(self.kp != 0 and self.kd != 0, "PID.kp and PID.kd", (self.kp, self.kd), "not 0")
+        gains = (self.kp, self.ki, self.kd)
+        require(0 not in gains and self.kd != self.kp, "PID(kp, ki, kd)", gains, "not 0, and kd not kp")
         return Momentum(self.ki, self.kd / (self.kd - self.kp), self.kp**2 / (self.ki * self.kd))
 
     @classmethod
@@ -146,6 +149,7 @@ class RobustMomentum:
     rho: float
 
     def snv(self) -> SNV:
+        require_number(self.kappa, "kappa", above=1, allowed="> 1")
         kappa, rho = self.kappa, self.rho
         slack = (1 - rho) ** 2 * (1 + rho)
         b1, b2 = kappa * rho**3 / (kappa - 1), rho**3 / ((kappa - 1) * slack)
@@ -180,6 +184,7 @@ class TripleMomentum:
     kappa: float
 
     def robust(self) -> RobustMomentum:
+        require_number(self.kappa, "kappa", above=1, allowed="> 1")
         return RobustMomentum(self.smoothness, self.kappa, 1 - 1 / math.sqrt(self.kappa))
 
     def momentum(self) -> Momentum:

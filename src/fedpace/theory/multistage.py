@@ -45,6 +45,7 @@ def multistage(
     `strict` an error.
     """
     _check(lrs, rounds, couple, anchor)
+    lrs = [float(lr) for lr in lrs]
     if couple == "nag":
         require(nu is None or nu == beta, "nu", nu, "left out or equal to beta when couple is 'nag'")
         nu = beta
@@ -113,7 +114,7 @@ def _coupled(anchor: Momentum, lr: float, couple: str) -> tuple[float, float]:
         c = gain / lr
         beta = 2 * c / (c + math.sqrt(c * c + 4 * c))
         return beta, beta
-    nu = gain * (1 - beta) / (lr * beta)
+    nu = nu * anchor.lr / lr  # W1 (1 - beta) / (lr beta), without its rounding
     require_number(
         nu, f"nu of the stage with rate {lr}", high=1, allowed="<= 1; lower nu, or anchor it later"
     )

@@ -83,7 +83,7 @@ def _caution(runs: Sequence[Kept]) -> str:
     """Curves of unlike experiments share their axes; whoever reads them should know."""
     parts = {
         "task": {kept.run.task for kept in runs},
-        "number of clients": {kept.clients for kept in runs},
+        "number of clients": {str(kept.clients) for kept in runs},
         "devices": {kept.facts.get("population", "") for kept in runs},
     }
     unlike = [name for name, values in parts.items() if len(values) > 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ class Data:
         return (self.x_train, self.y_train) if part == "train" else (self.x_test, self.y_test)
 
 
-def check_samples(what: str, x: Array, y: Array) -> None:
+def check_samples(what: str, x: Sized, y: Sized) -> None:
     if len(x) != len(y) or len(y) == 0:
         raise ConfigError(f"{what} must have one label per sample; got {len(x)} samples and {len(y)} labels")
 

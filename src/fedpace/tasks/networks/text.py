@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fedpace.errors import require
 from fedpace.tasks.networks.dense import Shape
 
 
@@ -66,4 +67,5 @@ def gru(shape: Shape, classes: int, hidden: int = 128) -> nn.Module:
 
 def transformer(shape: Shape, classes: int, width: int = 64) -> nn.Module:
     """Two causal attention layers of width 64 with four heads."""
+    require(width % 4 == 0, "width of a transformer", width, "a multiple of its four heads")
     return CharTransformer(classes, shape[0], width, heads=4, layers=2)

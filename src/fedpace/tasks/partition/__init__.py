@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fedpace.errors import ConfigError
+from fedpace.errors import ConfigError, require
 from fedpace.tasks.partition.dirichlet import Dirichlet, DirichletByClient
 from fedpace.tasks.partition.iid import IID, Quantity
 from fedpace.tasks.partition.natural import Natural
@@ -39,6 +39,7 @@ PARTITIONS = {
 def partition(text: str | Partition) -> Partition:
     """The rule that `text` names (`dirichlet:0.3,min=10`); a rule is returned as it is."""
     if not isinstance(text, str):
+        require(hasattr(text, "split"), "partition", text, "a rule, or text such as 'dirichlet:0.3'")
         return text
     name, _, rest = text.partition(":")
     if name not in _MAKERS:
