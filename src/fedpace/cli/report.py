@@ -37,7 +37,7 @@ def command(args: argparse.Namespace) -> int:
 
 
 def _kept(store: Store, entry: Entry) -> Kept:
-    from fedpace.citations import PAPERS
+    from fedpace.bibliography import PAPERS
     from fedpace.record import artifacts
     from fedpace.record.page import Kept
 
