@@ -123,6 +123,28 @@ def test_more_results_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) ->
     assert pool._crew.results.free == room
 
 
+def test_failures_make_room_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed solve whose slot was needed gives it back once, whether it is asked for or forgotten."""
+
+    def before(request):
+        if request.client < 4:
+            raise ValueError("no")
+
+    monkeypatch.setattr(crew, "AHEAD_BYTES", 1)
+    pool = Pool(Marks(before), 2)
+    room = pool._crew.results.free
+    requests = [ask(client) for client in range(3 * room)]
+    for request in requests:
+        pool.announce(request, float(request.client))
+    for request in reversed(requests[4:]):
+        np.testing.assert_array_equal(pool.result(request), expected(request))
+    for request in requests[:2]:
+        with pytest.raises(ValueError, match="no"):
+            pool.result(request)
+    pool.close()
+    assert pool._crew.results.free == room
+
+
 # ---------------------------------------------------------------- order
 
 

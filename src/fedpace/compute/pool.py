@@ -28,6 +28,7 @@ class Job:
     order: Order | None = None
     reply: Reply | None = None
     delta: Vector | None = None  # the result, if it had to leave the shared memory early
+    taken_out: bool = False  # its slot of the shared memory is given back
     wanted: bool = True
     deaths: int = 0
 
@@ -109,7 +110,7 @@ class Pool:
             job.wanted = False
             if job.order is None:
                 self._waiting.left(job)
-            elif job.reply is not None and job.delta is None:
+            elif job.reply is not None and not job.taken_out:
                 self._crew.results.give_back(job.order.result)
 
     def close(self) -> None:
@@ -165,7 +166,7 @@ class Pool:
                 self._hurry(job)
             self._listen(None)
         del self._jobs[job.request.key]
-        if job.delta is None:
+        if not job.taken_out:
             self._take_out(job)
         if job.reply.failure is not None:
             raise job.reply.failure
@@ -178,11 +179,12 @@ class Pool:
             shared = self._crew.results.view(job.order.result, job.request.start.size, job.reply.dtype)
             job.delta = shared.copy()
         self._crew.results.give_back(job.order.result)
+        job.taken_out = True
 
     def _hurry(self, job: Job) -> None:
         """Somebody waits for a job that is not even sent: it goes next, to the worker with the least to do."""
         if not self._crew.results.free:
-            done = (other for other in self._jobs.values() if other.reply is not None and other.delta is None)
+            done = (other for other in self._jobs.values() if other.reply is not None and not other.taken_out)
             self._take_out(next(done))
         worker = min(self._crew.workers, key=lambda worker: len(worker.unanswered))
         if len(worker.unanswered) < self._crew.depth:

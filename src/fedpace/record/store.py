@@ -10,8 +10,9 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
@@ -270,7 +271,8 @@ def _options(url: sql.URL) -> dict[str, Any]:
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # transactions are begun below
-    connection.execute("PRAGMA journal_mode=WAL")
+    with suppress(sqlite3.OperationalError):  # another process is just doing it, and it lasts
+        connection.execute("PRAGMA journal_mode=WAL")
     connection.execute(
         "PRAGMA synchronous=NORMAL"
     )  # whole after a power cut; checkpoints repair the last second
