@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from fedpace import algorithms, cli
+from fedpace import algorithms, cli, reproduce
 from fedpace.cli.entry import parser_of
 
 ROOT = Path(__file__).parents[1]
@@ -56,3 +58,12 @@ def test_links_lead_somewhere() -> None:
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
         links = re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text())
         assert [link for link in links if not (page.parent / link).exists()] == [], page
+
+
+def test_the_index_counts_the_verdicts_of_the_pages() -> None:
+    for name in reproduce.NAMES:
+        pages = json.loads((ROOT / "docs" / "results" / name / "verdicts.json").read_text())
+        found = Counter(finding["verdict"] for page in pages.values() for finding in page)
+        open_ = found["not run here"] + found["not testable here"]
+        [row] = [line for line in README.splitlines() if line.startswith(f"| [{name}]")]
+        assert row.endswith(f"| {found['reproduced']} | {found['not reproduced']} | {open_} |")

@@ -13,9 +13,7 @@ from fedpace.pace.select import Selection, Uniform
 @dataclass(slots=True)
 class BufferedState:
     refills: list[int]  # places to fill at the next dispatch, one entry for each choice to make
-    short: int = (
-        0  # places that nobody was found for; they wait for the next refill, or for a client that joins
-    )
+    short: int = 0  # places nobody was found for: they wait for the next refill, or for who joins
     active: set[int] = field(default_factory=set)  # at work, or (batch) delivered into the open buffer
     filled: int = 0  # updates in the open buffer
     delivered: set[int] = field(default_factory=set)  # their clients, who wait for the step (batch)

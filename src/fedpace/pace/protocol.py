@@ -153,15 +153,10 @@ class Pace(Protocol):
         ...
 
 
-class Gathering(Pace, Protocol):
-    """A pacing rule whose step waits for the very clients it drew."""
+def awaited(pace: Pace, state: Any) -> int:
+    """How many clients the next step was to hear; 0 where whoever comes makes it.
 
-    def awaited(self, state: Any) -> int:
-        """How many clients were drawn for the step that is being gathered."""
-        ...
-
-
-def awaited(pace: Pace | Gathering, state: Any) -> int:
-    """How many clients the next step was to hear; 0 where whoever comes makes it."""
+    A rule whose step waits for the very clients it drew says so with a method of this name.
+    """
     drawn = getattr(pace, "awaited", None)
     return 0 if drawn is None else drawn(state)

@@ -18,7 +18,7 @@ from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fingerprint import sha256
 from fedpace.tasks.mapped import examples
 from fedpace.tasks.objective import Measure, Objective, Sum, accuracy, calling
-from fedpace.tasks.told import told
+from fedpace.tasks.signature import signature
 from fedpace.tasks.torch_task import TorchTask
 
 Loss = Callable[[Any, Any], Tensor]
@@ -46,7 +46,7 @@ class OwnTask(TorchTask):
     def _digest(self) -> str:
         """Of the module with all its tensors, of losses and metrics, and of the data as far as it is in memory."""
         loss, _, _, metrics = self._made_of
-        parts = [told(self._model), told(loss), told(metrics)]
+        parts = [signature(self._model), signature(loss), signature(metrics)]
         parts += [part.fingerprint() for part in (*self._data_sets, self.test)]
         return sha256(np.frombuffer("\n".join(parts).encode(), np.uint8))[:16]
 

@@ -135,9 +135,8 @@ class TorchTask:
 
     def prepare(self) -> None:
         """Make now what every solve needs, so that processes forked from this one share it."""
-        for momentum in (
-            (0.0, 0.5) if self._solver is not None else ()
-        ):  # compiled code, for plain steps and others
+        compiled = (0.0, 0.5) if self._solver is not None else ()  # plain steps, and those with momentum
+        for momentum in compiled:
             local = SGD(1e-3, steps=1, batch_size=1, momentum=momentum)
             self.solve(Request(0, 0, self.initial(0), 0, local, 1, seed=0))
         if self.clients <= SHARED_CLIENTS:

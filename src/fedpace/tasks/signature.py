@@ -16,18 +16,18 @@ from fedpace.tasks.fingerprint import sha256
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of objects without a repr of their own
 
 
-def told(value: Any) -> str:
+def signature(value: Any) -> str:
     """What decides how `value` computes, as far as it can be seen."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {told(part)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {signature(part)}" for key, part in value.items()) + "}"
     if isinstance(value, nn.Module):
         return _module(value)
     if isinstance(value, functools.partial):
-        return f"{told(value.func)}({value.args!r}, {value.keywords!r})"
+        return f"{signature(value.func)}({value.args!r}, {value.keywords!r})"
     code = getattr(value, "__code__", None)
     name = getattr(value, "__qualname__", None)
     if isinstance(code, CodeType):
-        closure = [told(cell.cell_contents) for cell in getattr(value, "__closure__", None) or ()]
+        closure = [signature(cell.cell_contents) for cell in getattr(value, "__closure__", None) or ()]
         return f"{name} {_code(code)} {value.__defaults__!r} {closure}"
     return _ADDRESS.sub("", name or repr(value))
 
