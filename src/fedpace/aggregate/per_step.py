@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fedpace.aggregate.protocol import Contribution
 from fedpace.aggregate.total import Total
@@ -10,9 +10,9 @@ from fedpace.errors import require, require_number
 from fedpace.vector import Vector
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PerStepState:
-    total: Total = field(default_factory=Total)
+    total: Total = Total()
     steps: int = 0  # sum of K_i with multiplicity
 
 
@@ -39,9 +39,8 @@ class PerStep:
         return PerStepState()
 
     def add(self, update: Contribution, start: Vector, x: Vector, state: PerStepState) -> PerStepState:
-        state.total = state.total.plus(update.delta / max(1, update.steps), update.count, update.count)
-        state.steps += update.count * update.steps
-        return state
+        total = state.total.plus(update.delta / max(1, update.steps), update.count, update.count)
+        return PerStepState(total, state.steps + update.count * update.steps)
 
     def result(self, state: PerStepState) -> tuple[Vector, PerStepState]:
         weight = state.total.weight

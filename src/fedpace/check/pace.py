@@ -10,16 +10,17 @@ import numpy as np
 from fedpace.aggregate import Cached, Pooled
 from fedpace.aggregate.protocol import Aggregator
 from fedpace.algorithm import Algorithm
-from fedpace.check.simulation import Invariants, check_versions
+from fedpace.check.simulation import Invariants, models_in_use
 from fedpace.compute import Inline
 from fedpace.compute.protocol import Request
 from fedpace.errors import StalledError
 from fedpace.local import SGD
 from fedpace.pace import Interruptible, Pace
 from fedpace.server import Server, Step
+from fedpace.server.invariants import assert_sound
 from fedpace.sim import Population
+from fedpace.sim.observer import Tally
 from fedpace.sim.simulation import Simulation
-from fedpace.sim.watcher import Tally
 from fedpace.vector import Layout, Vector
 
 
@@ -56,15 +57,15 @@ def run_under_invariants(
     aggregate: Aggregator = Pooled(None) if averaging else Cached()
     algorithm = Algorithm(pace=pace, local=SGD(lr=0.5, steps=3), aggregate=aggregate)
     task = Pull(clients)
-    server = Server(algorithm, task.initial(seed), clients, seed=seed, cycle_s=1.0, last=steps)
+    server = Server(algorithm, task.initial(seed), clients, seed=seed, last=steps)
     simulation = Simulation(server, task, devices.bind(clients, seed), Inline(task), log or Invariants())
     simulation.begin()
     try:
         simulation.run(steps)
     except StalledError:
-        present = sorted(set(range(clients)) - server.state.absent)
+        present = [client for client in range(clients) if server.is_present(client)]
         assert not present, f"{pace}: stalled at {simulation.now} s although clients {present} are there"
-    check_versions(simulation)
+    assert_sound(server, models_in_use(simulation))
     return simulation
 
 

@@ -12,8 +12,8 @@ from fedpace.cli.parser import Parser
 from fedpace.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fedpace.record.recorder import StepRecord
     from fedpace.record.store import Entry, Store
+    from fedpace.sim.observer import StepRecord
 
 HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "began")
 

@@ -19,6 +19,7 @@ from fedpace.errors import DivergedError, StalledError
 
 if TYPE_CHECKING:
     from fedpace.compute.protocol import Task
+    from fedpace.record import Run
     from fedpace.record.store import Store
 
 
@@ -117,16 +118,20 @@ def known(jobs: Sequence[Job], store: Store | None) -> list[Answer] | None:
 
 def _run(job: Job) -> Answer:
     from fedpace.record.store import Store
-    from fedpace.record.sweep import Hopeless, HopelessError
+    from fedpace.record.sweep import Hopeless
 
     store = Store() if job.stored else None
     try:
         watch = [Hopeless(job.stop_above)]
-        run, entry = keep.obtain(_experiment(job), store, stopped=True, traces=False, recorders=watch)
-        state = "done" if entry is None else entry.status
+        run, entry = keep.obtain(_experiment(job), store, stopped=True, traces=False, observers=watch)
+        state = _state(run) if entry is None else entry.status
     except (DivergedError, StalledError) as error:
-        run, state = error.run, "stopped" if isinstance(error, HopelessError) else "diverged"
+        run, state = error.run, "diverged"
     return _answer(run.metrics, job.metric, state, run.summary)
+
+
+def _state(run: Run) -> str:
+    return "done" if run.stopped is None else "stopped"
 
 
 def _kept(job: Job, store: Store) -> Answer | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedpace.compute.protocol import Request, Task
+from fedpace.compute.protocol import Key, Request, Task
 from fedpace.compute.threads import one_thread
 from fedpace.vector import Vector
 
@@ -27,7 +27,7 @@ class Inline:
     def result(self, request: Request) -> Vector:
         return solve(self.task, request)
 
-    def forget(self, request: Request) -> None:
+    def forget(self, key: Key) -> None:
         pass
 
     def close(self) -> None:

@@ -9,6 +9,8 @@ from typing import Protocol
 from fedpace.local import SGD
 from fedpace.vector import Layout, Vector
 
+Key = tuple[int, int]  # client and session: what names a local training
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
@@ -24,7 +26,7 @@ class Request:
     correction: Vector | None = None  # added to every stochastic gradient (SCAFFOLD, FedNova-VR)
 
     @property
-    def key(self) -> tuple[int, int]:
+    def key(self) -> Key:
         return self.client, self.session
 
     def same_as(self, other: Request) -> bool:
@@ -74,7 +76,7 @@ class Engine(Protocol):
         """delta of this request, computed now if it was not announced."""
         ...
 
-    def forget(self, request: Request) -> None:
+    def forget(self, key: Key) -> None:
         """The result is not needed after all."""
         ...
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fedpace.local.sgd import SGD
-from fedpace.vector import Vector
+from fedpace.vector import Vector, shortened
 
 Gradient = Callable[[Vector, int], Vector]
 
@@ -38,7 +38,4 @@ def descend(
 
 def clipped(g: Vector, bound: float | None) -> Vector:
     """g, shortened to length `bound` if it is longer."""
-    if bound is None:
-        return g
-    length = float(np.linalg.norm(g))
-    return g if length <= bound else g * (bound / length)
+    return g if bound is None else shortened(g, bound)

@@ -100,6 +100,16 @@ class SGD:
             return _passes(self.epochs, rng) * self.batches(samples)
         return _fitting(self.seconds or 0.0, seconds_per_step)
 
+    def most_work(self, samples: float) -> int | None:
+        """The most steps that a session of any client in any round can take; None where time decides."""
+        if self.steps is not None:
+            rows = self.steps if isinstance(self.steps, tuple) else (self.steps,)
+            return max(max(row) if isinstance(row, tuple) else row for row in rows)
+        if self.epochs is not None:
+            most = self.epochs[1] if isinstance(self.epochs, tuple) else self.epochs
+            return most * self.batches(samples)
+        return None
+
     @property
     def random_work(self) -> bool:
         """Whether `work` draws from its generator."""

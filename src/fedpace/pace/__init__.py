@@ -1,8 +1,8 @@
 """Stop 0 of the journey: who works when, and when the server takes a step."""
 
 from fedpace.pace.arrivals import Arrivals
+from fedpace.pace.available import Available
 from fedpace.pace.buffered import Buffered
-from fedpace.pace.crowd import Crowd
 from fedpace.pace.immediate import Immediate
 from fedpace.pace.interrupting import Interrupting
 from fedpace.pace.polled import Polled
@@ -16,7 +16,7 @@ __all__ = [
     "Buffered",
     "ByShare",
     "Continuous",
-    "Crowd",
+    "Available",
     "Immediate",
     "Interruptible",
     "Interrupting",

@@ -13,10 +13,10 @@ import numpy as np
 
 from fedpace.errors import StorageError
 from fedpace.record import files
-from fedpace.record.recorder import Activity, Fate
 from fedpace.record.run import Run
 from fedpace.record.store import Entry, Store
 from fedpace.record.timeline import KINDS
+from fedpace.sim.observer import Activity, Fate
 from fedpace.vector import Layout, Vector
 
 MODEL = "model.safetensors"

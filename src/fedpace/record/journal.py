@@ -18,7 +18,7 @@ import numpy as np
 
 from fedpace.errors import CheckpointError
 from fedpace.record.history import History
-from fedpace.record.recorder import Activity, Fate, StepRecord
+from fedpace.sim.observer import Activity, Fate, StepRecord
 from fedpace.vector import Vector, freeze
 
 LINES = "history.jsonl"

@@ -25,8 +25,8 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from fedpace.errors import ConfigError, StorageError, require, unknown
 from fedpace.record.locks import is_locked
-from fedpace.record.recorder import StepRecord
 from fedpace.record.tables import ABOUT, METADATA, RUNS, SCHEMA, STEPS
+from fedpace.sim.observer import StepRecord
 
 DATABASE = "runs.sqlite"
 BUSY_SECONDS = 60.0  # how long a writer waits for another

@@ -13,7 +13,7 @@ from typing import Any
 
 from fedpace.errors import ConfigError
 from fedpace.record import files
-from fedpace.record.recorder import Activity, Fate, StepRecord
+from fedpace.sim.observer import Activity, Fate, StepRecord
 
 KINDS = ("download", "train", "wait", "upload", "idle", "step")
 UNUSED = ("overwritten", "dropped", "refused")  # fates of work that was for nothing

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fedpace.algorithm import Algorithm
@@ -9,9 +11,9 @@ from fedpace.compute import Engine, Task
 from fedpace.errors import require_count
 from fedpace.pace import ByShare, Interrupting
 from fedpace.server import Server
+from fedpace.sim.observer import Observer
 from fedpace.sim.population import Devices, Population
 from fedpace.sim.simulation import Simulation
-from fedpace.sim.watcher import Watcher
 from fedpace.spill import Slab
 from fedpace.vector import Vector
 
@@ -21,7 +23,7 @@ def prepare(
     task: Task,
     population: Population | None,
     engine: Engine,
-    *watchers: Watcher,
+    *observers: Observer,
     rounds: int,
     seed: int = 0,
     eager: bool = False,
@@ -36,31 +38,24 @@ def prepare(
     require_count(seed, "seed", low=0)
     devices = (population or Population.from_times(1.0)).bind(task.clients, seed)
     x = task.initial(seed)
-    server = Server(
-        algorithm.bound(task.layout),
-        x,
-        task.clients,
-        seed=seed,
-        shares=_shares(algorithm, task),
-        cycle_s=_cycle_s(algorithm, task, devices, x),
-        last=rounds,
-    )
+    rules = _with_period(algorithm.bound(task.layout), task, devices, x)
+    server = Server(rules, x, task.clients, seed=seed, last=rounds, samples=_samples(algorithm, task))
     slab = None if spill is None else Slab(spill)
-    return Simulation(server, task, devices, engine, *watchers, eager=eager, slab=slab)
+    return Simulation(server, task, devices, engine, *observers, eager=eager, slab=slab)
 
 
-def _shares(algorithm: Algorithm, task: Task) -> Vector | None:
+def _samples(algorithm: Algorithm, task: Task) -> list[float] | None:
+    """n_i of all clients, where the server draws by them; otherwise each client's own word is good enough."""
     if not isinstance(getattr(algorithm.pace, "select", None), ByShare):
         return None
-    samples: Vector = np.array([task.samples(client) for client in range(task.clients)])
-    shares: Vector = samples / samples.sum()
-    return shares
+    return [task.samples(client) for client in range(task.clients)]
 
 
-def _cycle_s(algorithm: Algorithm, task: Task, devices: Devices, x: Vector) -> float | None:
-    """The fastest client's cycle, for a server that keeps that rhythm."""
-    if not isinstance(algorithm.pace, Interrupting):
-        return None
+def _with_period(algorithm: Algorithm, task: Task, devices: Devices, x: Vector) -> Algorithm:
+    """A server that keeps its own rhythm gets that of the fastest client, where none was given."""
+    pace = algorithm.pace
+    if not isinstance(pace, Interrupting) or pace.period_s is not None:
+        return algorithm
     rng = np.random.default_rng(0)
     steps = algorithm.local.work(0, 0, task.samples(0), devices.expected_step_s(0), rng)
-    return devices.fastest_cycle_s(x.nbytes, steps)
+    return replace(algorithm, pace=replace(pace, period_s=devices.fastest_cycle_s(x.nbytes, steps)))

@@ -1,4 +1,4 @@
-"""A roll call: the clients a step waits for, with multiplicity."""
+"""The cohort: the clients a step waits for, with multiplicity."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Roll:
-    """Opened with the clients drawn; complete when everybody answered or was lost."""
+class Cohort:
+    """Opened with the clients drawn; complete when every one of them answered or was lost."""
 
     open: bool = False
     draws: dict[int, int] = field(default_factory=dict)  # client -> how often it was drawn
@@ -23,9 +23,12 @@ class Roll:
         self.heard, self.open = 0, bool(self.draws)
         return sorted(self.draws)
 
+    def waits_for(self, client: int) -> bool:
+        return self.open and client in self.waiting
+
     def answer(self, client: int) -> int:
-        """How often this answer counts; 0 if nobody waits for it."""
-        if not self.open or client not in self.waiting:
+        """How often this answer counts; 0 if it is not waited for."""
+        if not self.waits_for(client):
             return 0
         self.waiting.remove(client)
         self.heard += 1
@@ -36,14 +39,14 @@ class Roll:
         self.waiting.discard(client)
 
     def close_if_complete(self) -> bool:
-        """Close once nobody is waited for; True if anybody answered, so that there is something to step with."""
+        """Close once no client is waited for; True if any answered, so that there is something to step with."""
         if not self.open or self.waiting:
             return False
         self.open = False
         return self.heard > 0
 
     def close(self) -> bool:
-        """Close at once; True if anybody answered."""
+        """Close at once; True if any client answered."""
         was_open, self.open = self.open, False
         self.waiting = set()
         return was_open and self.heard > 0

@@ -13,23 +13,22 @@ Draw = Callable[[], np.random.Generator]
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
-    """Everybody but the absent. Drawing costs time in proportion to the draw, not to the crowd."""
+class Available:
+    """All clients but the absent. Drawing costs time in proportion to the draw, not to their number."""
 
     clients: int
     absent: Set[int] = frozenset()
-    shares: Vector | None = None  # p_i = n_i / sum n_j
-    cycle_s: float | None = None  # the fastest client's download, solve and upload, where known
+    shares: Vector | None = None  # p_i = n_i / sum n_j, where clients are drawn by them
 
     def __len__(self) -> int:
         return self.clients - len(self.absent)
 
     def members(self, busy: Set[int] = frozenset()) -> list[int]:
-        """Everybody present and not busy, in order."""
+        """Everyone available and not busy, in order."""
         return [c for c in range(self.clients) if c not in busy and c not in self.absent]
 
     def draw(self, k: int, rng: np.random.Generator, busy: Set[int] = frozenset()) -> list[int]:
-        """`k` distinct clients, uniformly; fewer if fewer are there."""
+        """`k` distinct clients, uniformly; fewer if fewer are available."""
         free = len(self) - len(busy)  # at least
         if free >= 2 * k and 8 * free >= self.clients:  # a try succeeds with probability 1/16 or more
             return self._draw_by_rejection(k, rng, busy)
