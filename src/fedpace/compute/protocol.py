@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from fedpace.local import SGD
@@ -14,14 +14,15 @@ from fedpace.vector import Layout, Vector
 class Request:
     """All that decides the outcome of one local solve, to the bit."""
 
-    client: int
-    session: int  # the client's own count of sessions: names the random stream of its batches
+    client: int  # who trains; with the session it names the random streams
+    session: int  # the client's own count of sessions
     start: Vector  # the model it begins from (read-only)
     version: int  # the server version behind `start`; -1 for a vector only this client holds
     local: SGD
     steps: int
     seed: int
     correction: Vector | None = None  # added to every stochastic gradient (SCAFFOLD, FedNova-VR)
+    data: int = field(kw_only=True)  # index of its samples in the task: `client`, or 0 in a task of its own data
 
     @property
     def key(self) -> tuple[int, int]:

@@ -42,7 +42,7 @@ class Quadratics:
 
     def solve(self, request: Request) -> Vector:
         return descend(
-            lambda y, _: self.gradient(request.client, y),
+            lambda y, _: self.gradient(request.data, y),
             np.asarray(request.start, dtype=np.float64),
             request.local,
             request.steps,
