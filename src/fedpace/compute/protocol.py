@@ -22,7 +22,9 @@ class Request:
     steps: int
     seed: int
     correction: Vector | None = None  # added to every stochastic gradient (SCAFFOLD, FedNova-VR)
-    data: int = field(kw_only=True)  # index of its samples in the task: `client`, or 0 in a task of its own data
+    data: int = field(
+        kw_only=True
+    )  # index of its samples in the task: `client`, or 0 in a task of its own data
 
     @property
     def key(self) -> tuple[int, int]:
@@ -34,7 +36,16 @@ class Request:
 
 
 class Task(Protocol):
-    """Data of all clients and a model: everything an experiment trains."""
+    """Data of all clients and a model: everything an experiment trains.
+
+    What a task may have beside this, and is asked for with `getattr`:
+
+        train_until(request, stopped) -> (delta, steps taken)
+            `stopped()` is asked before every step by the thread that trains; it is cheap and leaves the task alone.
+            After k steps delta has the bits of `solve` with steps=k; k is never more than `request.steps`.
+        lane(request) -> int | None,  solve_together(requests) -> [delta, ...]
+            many solves as one computation (`fedpace.compute.together`); in lanes nobody can be stopped.
+    """
 
     @property
     def name(self) -> str: ...

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fedpace.compute.protocol import Request
 from fedpace.compute.threads import one_thread
-from fedpace.local import SGD
+from fedpace.local import SGD, Stopped
 from fedpace.random import stream
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.descend import descend
@@ -96,9 +96,21 @@ class TorchTask:
     def solve(self, request: Request) -> Vector:
         """delta = y_end - y_start, the fastest way; equal to `reference` within rounding."""
         data = self.client_data(request.data)
-        if request.steps and self._solver is not None and self._solver.takes(data):
-            return self._solver.solve(request, data)
-        return self.reference(request)
+        able = self._able(request, data)
+        return self.reference(request) if able is None else able.solve(request, data)
+
+    def train_until(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
+        """(delta, steps taken), stopped between two steps: the bits of `solve` with that many steps."""
+        data = self.client_data(request.data)
+        able = self._able(request, data)
+        if able is None:
+            return self._reference(request, stopped)
+        return able.train_until(request, data, stopped)
+
+    def _able(self, request: Request, data: Examples) -> Solver | None:
+        """The solver, where it can do what is asked."""
+        able = request.steps and self._solver is not None and self._solver.takes(data)
+        return self._solver if able else None
 
     @cached_property
     def _lanes(self) -> Lanes | None:
@@ -145,19 +157,24 @@ class TorchTask:
 
     def reference(self, request: Request) -> Vector:
         """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""
+        delta, _ = self._reference(request, None)
+        return delta
+
+    def _reference(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
         data, order = self.client_data(request.data), self.batches(request)
         start = np.asarray(request.start, self._flat.dtype)
         self._flat.reset(start)
         with self._randomness(request):
-            descend(
+            taken = descend(
                 lambda: self._gradient(data, next(order)),
                 self._flat.vector,
                 request.local,
                 request.steps,
                 self._tensor(request.correction),
+                stopped,
             )
         delta: Vector = self._flat.vector.numpy() - start
-        return delta
+        return delta, taken
 
     def _gradient(self, data: Examples, positions: Positions) -> Tensor:
         with torch.enable_grad():
