@@ -22,9 +22,7 @@ class Request:
     steps: int
     seed: int
     correction: Vector | None = None  # added to every stochastic gradient (SCAFFOLD, FedNova-VR)
-    data: int = field(
-        kw_only=True
-    )  # index of its samples in the task: `client`, or 0 in a task of its own data
+    data: int = field(kw_only=True)  # where its samples are in the task; `client` if all are there
 
     @property
     def key(self) -> tuple[int, int]:
