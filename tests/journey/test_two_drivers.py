@@ -52,6 +52,7 @@ def train(server: Server, client: Client, message: Deliver, seed: int) -> Update
     session = client.begin(server.retrieve(message.client, message.version, message.round), None)
     request = Request(
         client=client.number,
+        data=client.number,
         session=session.number,
         start=session.start,
         version=session.version,

@@ -41,7 +41,7 @@ EVERY_FIELD = [
 def request(task, *, client=0, session=0, local=None, steps=7, seed=0, start=None, correction=None):
     local = local or SGD(lr=0.1, steps=steps, batch_size=10)
     start = task.initial(0) if start is None else start
-    return Request(client, session, start, 0, local, steps, seed, correction)
+    return Request(client, session, start, 0, local, steps, seed, correction, data=client)
 
 
 @pytest.mark.parametrize("local", EVERY_FIELD, ids=str)
@@ -105,7 +105,7 @@ def test_the_same_bits_in_another_process_and_after_pickling():
         "from fedpace.compute.protocol import Request\n"
         "t = load('digits', 20, 'dirichlet:0.5', 'mlp', 3)\n"
         "local = SGD(lr=.1, steps=12, batch_size=7, momentum=.5)\n"
-        "d = t.solve(Request(4, 2, t.initial(1), 0, local, 12, 9))\n"
+        "d = t.solve(Request(4, 2, t.initial(1), 0, local, 12, 9, data=4))\n"
         "print(hashlib.sha256(d.tobytes()).hexdigest(), t)"
     )
     printed = {
@@ -115,7 +115,7 @@ def test_the_same_bits_in_another_process_and_after_pickling():
     assert len(printed) == 1
     task = pickle.loads(pickle.dumps(load("digits", 20, "dirichlet:0.5", "mlp", 3)))
     local = SGD(lr=0.1, steps=12, batch_size=7, momentum=0.5)
-    delta = task.solve(Request(4, 2, task.initial(1), 0, local, 12, 9))
+    delta = task.solve(Request(4, 2, task.initial(1), 0, local, 12, 9, data=4))
     assert printed.pop() == f"{hashlib.sha256(delta.tobytes()).hexdigest()} {task}\n"
 
 

@@ -84,7 +84,7 @@ class Pull:
         return 1.0
 
     def solve(self, request: Request) -> Vector:
-        return np.subtract(request.client, request.start) / 2
+        return np.subtract(request.data, request.start) / 2
 
     def evaluate(self, x: Vector) -> Mapping[str, float]:
         return {"loss": float(x @ x)}

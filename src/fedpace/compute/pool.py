@@ -143,6 +143,7 @@ class Pool:
         return Order(
             number=next(crew.numbers),
             client=request.client,
+            data=request.data,
             session=request.session,
             version=request.version,
             local=request.local,

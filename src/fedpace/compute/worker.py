@@ -25,6 +25,7 @@ class Order:
 
     number: int
     client: int
+    data: int
     session: int
     version: int
     local: SGD
@@ -91,6 +92,7 @@ def _request(models: Arena, order: Order, size: int) -> Request:
 
     return Request(
         client=order.client,
+        data=order.data,
         session=order.session,
         start=vector(order.start),
         version=order.version,

@@ -57,6 +57,7 @@ def request(client: Client, session: Session) -> Request:
     """All that decides the outcome of a session."""
     return Request(
         client=client.number,
+        data=client.number,
         session=session.number,
         start=session.start,
         version=session.version,
