@@ -105,7 +105,7 @@ def test_the_literal_downlink_of_a_frozen_model_never_settles():
 def test_the_literal_memory_outgrows_the_model():
     """O17: ||E|| / ||theta|| -> 1.8708286934."""
     _, server = received(Literal(TopK(1 / 4), first="zero"), np.ones(4), 40)
-    ratio = np.linalg.norm(server.state.clients[1].memory) / 2
+    ratio = np.linalg.norm(server.state.clients[1].held.memory) / 2
     assert ratio == pytest.approx(1.8708286934, abs=1e-10)
 
 
