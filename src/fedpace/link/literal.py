@@ -77,10 +77,10 @@ class Literal:
         return state
 
     def receive(self, frame: bytes, held: Held | None, size: int) -> tuple[Vector, Held]:
-        header = wire.parse(frame)
+        header = wire.peek(frame)
         if self.first == "dense" and header.kind is Kind.DENSE and not header.ref:
-            wire.refuse_flags(header, wire.ADD_PREV | wire.DIFF)
             x = decode_dense(frame, size)
+            wire.refuse_flags(header, wire.ADD_PREV | wire.DIFF)
             return x, _holding(frame, x)
         link = self._link()
         return link.receive(frame, held or link.init(size, np.dtype(np.float32)), size)
