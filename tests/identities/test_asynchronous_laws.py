@@ -207,7 +207,7 @@ class Heavy(Pull):
 
     def __init__(self, clients: int, frame_bytes: int) -> None:
         super().__init__(clients)
-        self.layout = fedpace.vector.Layout.of({"x": ((frame_bytes - 16) // 4,)})
+        self.layout = fedpace.vector.Layout.of({"x": ((frame_bytes - 20) // 4,)})
 
     def initial(self, seed: int) -> Any:
         return np.zeros(self.layout.size, np.float32)

@@ -194,12 +194,23 @@ def test_what_was_written_after_the_checkpoint_is_cut_off(folder: Path) -> None:
 
 
 def test_a_checkpoint_of_a_newer_version_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "FORMAT", checkpoint.FORMAT + 1)
     head, tree = checkpoint.read(folder / checkpoint.CURRENT)
+    monkeypatch.setattr(checkpoint, "FORMAT", checkpoint.FORMAT + 1)
     checkpoint.write(folder, checkpoint.encode(tree, head))
     monkeypatch.undo()
+    with pytest.raises(CheckpointError, match=r"newer fedpace \(format 3; this one reads 2\); the previous"):
+        simulate(folder)
+
+
+def test_checkpoints_with_frames_of_version_1_are_refused(folder: Path) -> None:
+    for name in (checkpoint.CURRENT, checkpoint.PREVIOUS):
+        data = (folder / name).read_bytes()
+        assert data.count(b'"format":"2"') == 1
+        (folder / name).write_bytes(data.replace(b'"format":"2"', b'"format":"1"'))
     with pytest.raises(
-        CheckpointError, match=r"newer fedpace \(format 2; this one reads up to 1\); the previous"
+        CheckpointError,
+        match=r"cannot be gone on from: it was written by an older fedpace "
+        r"\(format 1, frame version 1; this one reads 2\); there is no other one$",
     ):
         simulate(folder)
 

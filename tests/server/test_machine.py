@@ -13,6 +13,7 @@ from fedpace.aggregate import Mixing, Pooled
 from fedpace.algorithm import Algorithm
 from fedpace.errors import ConfigError, DivergedError
 from fedpace.link import Dense, Difference, Plain, Quantize, ResyncError, TopK
+from fedpace.link import frame as wire
 from fedpace.local import SGD, Scaffold
 from fedpace.pace import Arrivals, Buffered, Interrupting, Polled, Replayed, Rounds, Scripted
 from fedpace.pace.protocol import Pace
@@ -163,7 +164,7 @@ def test_the_model_keeps_its_type_whatever_the_wire_has(opt: Any, codec: Any, ki
 def not_finite_frame() -> bytes:
     """What no sender of ours makes: a dense frame with NaN in it."""
     good = Dense().encode(np.array([1.5, 2.5]), RNG)
-    return good.replace(np.float64(1.5).tobytes(), np.float64("nan").tobytes())
+    return wire.sealed(good.replace(np.float64(1.5).tobytes(), np.float64("nan").tobytes()))
 
 
 @pytest.mark.parametrize("frames", [{}, {"update": not_finite_frame()}])
@@ -243,7 +244,7 @@ def test_a_model_for_everybody_is_packed_once() -> None:
     first = s.retrieve(0, 0, 0)
     assert s.retrieve(1, 0, 0) is first
     assert (first.version, first.round, first.context.clients_per_step) == (0, 0, 3)
-    assert first.size_bytes == len(first.frames["model"]) == 16 + 2 * 8
+    assert first.size_bytes == len(first.frames["model"]) == 20 + 2 * 8
     s.dispatch(0.0)
     deliver(s, *(update(client) for client in range(3)))
     assert s.retrieve(0, 1, 1) is not first
@@ -313,7 +314,7 @@ def test_what_an_update_will_be_taken_for_can_be_asked_without_consequences() ->
     s = server(Rounds())
     assert s.used(update(0, 3.0)).tolist() == [3.0, 3.0]
     assert (s.state.heard, s.state.counts.taken) == ({}, 0)
-    assert update(0).size_bytes == 16 + 2 * 8
+    assert update(0).size_bytes == 20 + 2 * 8
 
 
 def test_mutual_averaging_sends_whole_models() -> None:

@@ -377,12 +377,12 @@ def test_overlap_hides_transfers_behind_training_where_serial_does_not() -> None
 
 @pytest.mark.parametrize("mode", ["serial", "overlap"])
 def test_every_model_sent_is_counted(mode: str) -> None:
-    """FAVANO: three clients get the first model, then two restart after each step; 32 bytes a model."""
+    """FAVANO: three clients get the first model, then two restart after each step; 36 bytes a model."""
     devices = Population.from_times((1.0, 1.5, 2.5), up_s=0.25, down_s=0.25, mode=mode)
     pairs = Scripted([[0, 1], [1, 2], [0, 2]] * 2)
     restarting = named.favano(client_lr=0.1, steps=2, clients_per_round=2, server_period=3.0, select=pairs)
     finished = run(restarting, Noisy(3), 5, population=devices)
-    size = 16 + 2 * 8
+    size = 20 + 2 * 8
     assert [record.bytes_down for record in finished.history] == [3 * size] + 4 * [2 * size]
 
 
@@ -394,7 +394,7 @@ def test_who_comes_late_fetches_the_newest_model(mode: str) -> None:
     finished = run(named.defedavg_iid(buffer=2, **LOCAL), Noisy(3), 6, population=devices)
     own = [activity for activity in finished.activities if activity.client == 2 and activity.kind == "train"]
     assert own[0].start == 3.5
-    assert finished.traffic["clients"][2]["bytes_down"] >= 16 + 2 * 8
+    assert finished.traffic["clients"][2]["bytes_down"] >= 20 + 2 * 8
 
 
 def test_a_finished_session_waits_for_the_upload_before_it() -> None:
@@ -417,7 +417,7 @@ def test_an_update_under_way_from_a_client_that_left_is_lost() -> None:
     devices = Population.from_times(1.0, up_s=2.0).with_windows([(0, 0.0, math.inf), (1, 0.0, 2.0)])
     finished = run(named.fedavg(**LOCAL), Noisy(2), 2, population=devices, watchers=[Invariants()])
     assert [record.clients for record in finished.history] == [(0,), (0,)]
-    assert finished.counters["dropped"] == 1 and finished.bytes_up == 2 * (16 + 2 * 8)
+    assert finished.counters["dropped"] == 1 and finished.bytes_up == 2 * (20 + 2 * 8)
 
 
 def test_an_interrupted_client_without_a_model_gets_one_and_nobody_waits_for_it() -> None:

@@ -116,10 +116,13 @@ def _check_frame(codec: Codec, frame: bytes, v: Vector) -> None:
 
 def _check_refusals(read: Callable[[bytes], object], frame: bytes, whose: str) -> None:
     for length in range(len(frame)):
-        _check_refused(read, frame[:length], f"{whose}: a frame cut to {length} bytes")
-    _check_refused(read, frame + b"\0", f"{whose}: a frame with a byte too many")
-    _check_refused(read, b"\2" + frame[1:], f"{whose}: a frame of another version")
-    _check_refused(read, frame[:1] + b"\x63" + frame[2:], f"{whose}: a frame of unknown kind")
+        _check_refused(read, wire.sealed(frame[:length]), f"{whose}: a frame cut to {length} bytes")
+    _check_refused(read, wire.sealed(frame + b"\0"), f"{whose}: a frame with a byte too many")
+    _check_refused(read, wire.sealed(b"\1" + frame[1:]), f"{whose}: a frame of another version")
+    _check_refused(read, wire.sealed(frame[:1] + b"\x63" + frame[2:]), f"{whose}: a frame of unknown kind")
+    for at in range(len(frame)):
+        damaged = frame[:at] + bytes([frame[at] ^ 1 << at % 8]) + frame[at + 1 :]
+        _check_refused(read, damaged, f"{whose}: a frame with a bit of byte {at} flipped")
 
 
 def _check_refused(read: Callable[[bytes], object], bad: bytes, what: str) -> None:

@@ -88,13 +88,14 @@ class Literal:
         return state
 
     def receive(self, frame: bytes, held: Contact | None, size: int) -> tuple[Vector, Contact]:
-        header = wire.parse(frame)
+        header = wire.peek(frame)
         if self.first == "dense" and header.kind is Kind.DENSE and not header.ref:
-            wire.refuse_flags(header, wire.ADD_PREV | wire.DIFF)
             x = decode_dense(frame, size)
+            wire.refuse_flags(header, wire.ADD_PREV | wire.DIFF)
             return x, Contact(1, _holding(frame, x))
         count = 0 if held is None else held.frames
         if header.ref != count:
+            wire.check(frame)  # damage is the better explanation
             raise ResyncError(f"{header.kind.name} is frame {header.ref + 1} to this client; it has {count}")
         link = self._link()
         last = link.init(size, np.dtype(np.float32)) if held is None else held.held
