@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -99,8 +99,7 @@ class Literal:
             raise ResyncError(f"{header.kind.name} is frame {header.ref + 1} to this client; it has {count}")
         link = self._link()
         last = link.init(size, np.dtype(np.float32)) if held is None else held.held
-        known = wire.stamp(frame, round=header.round, ref=last.version)  # the value that `link` builds on
-        x, last = link.receive(known, last, size)
+        x, last = link.receive(frame, replace(last, version=count), size)
         return x, Contact(count + 1, last)
 
     def _link(self) -> Lazy:
