@@ -134,7 +134,7 @@ class TorchTask:
             return self.client_data(request.client).take(order)
 
     def prepare(self) -> None:
-        """Make now what every solve needs, so that processes forked from this one share it."""
+        """Make now what every solve needs, so that workers forked from this process share it."""
         compiled = (0.0, 0.5) if self._solver is not None else ()  # plain steps, and those with momentum
         for momentum in compiled:
             local = SGD(1e-3, steps=1, batch_size=1, momentum=momentum)

@@ -1,0 +1,77 @@
+"""Workers that begin as copies of this process.
+
+A copy has the task as it is, whatever it is made of (closures, data sets that do not pickle), with compiled code,
+and all data in shared pages; it costs milliseconds and no second import of torch. That is safe here because a
+worker computes on one thread and never touches the thread pools of its parent.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterable
+from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.reduction import ForkingPickler
+
+from fedpace.compute.arena import Arena, Inherited
+from fedpace.compute.process import Worker
+from fedpace.compute.protocol import Task
+from fedpace.compute.worker import Order, prepare, work
+
+
+class Fork:
+    """How to start workers for one task."""
+
+    memory = Inherited
+
+    def __init__(self, task: Task) -> None:
+        prepare(task)  # once, so that all workers share it
+        self.task = task
+
+    def start(self, models: Arena, results: Arena, together: bool, others: Iterable[Worker]) -> Worker:
+        """A worker that closes its copies of what `others` are reached by: each must see when this one hangs up."""
+        mine, theirs = Pipe()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # or the child would inherit, and one day write, what is in the buffer
+        with warnings.catch_warnings():
+            # Python warns of forking beside threads: torch's idle ones are never used by a worker
+            warnings.simplefilter("ignore", DeprecationWarning)
+            blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            process = os.fork()
+        if process:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            theirs.close()
+            return ForkedWorker(process, mine)
+        status = 1
+        try:
+            for worker in others:
+                worker.connection.close()
+            mine.close()
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            work(self.task, models, results, theirs, together)
+            status = 0
+        finally:
+            os._exit(status)  # no exit handlers: those are the parent's
+
+
+class ForkedWorker(Worker):
+    def await_ready(self) -> None:
+        """It is: it was born with its task."""
+
+    def _pickled(self, order: Order) -> memoryview:
+        return ForkingPickler.dumps(order)
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self.process, signal.SIGKILL)
+            os.waitpid(self.process, 0)
+
+    def _gone(self) -> bool:
+        try:
+            return os.waitpid(self.process, os.WNOHANG)[0] == self.process
+        except ChildProcessError:  # somebody else has waited for it
+            return True

@@ -1,0 +1,145 @@
+"""Workers that begin as fresh interpreters and are sent their task, pickled.
+
+Only such a child of ours ever reads what is pickled here, from memory that no other process has: nothing that came
+from elsewhere is unpickled. cloudpickle also sends what has no name to be imported by, such as closures and whatever
+a script or a notebook defines; so the child need not run that script again, and a script needs no guard against it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from types import ModuleType
+
+import cloudpickle
+
+from fedpace.compute.arena import Arena, Sent
+from fedpace.compute.memory import keep_freed
+from fedpace.compute.process import NoWorkerError, Worker
+from fedpace.compute.protocol import Task
+from fedpace.compute.worker import Order, prepare, work
+
+MASKS = hasattr(signal, "pthread_sigmask")
+
+
+class Parcel:
+    """A task, pickled once into memory from which every worker takes it."""
+
+    def __init__(self, task: Task) -> None:
+        try:
+            data = cloudpickle.dumps(task)
+        except Exception as failure:  # whatever its parts raise
+            raise _not_sent(_line(failure)) from failure
+        self._memory = Sent(len(data))
+        self._memory.buffer[:] = data
+
+    def opened(self) -> Task:
+        task: Task = cloudpickle.loads(self._memory.buffer)
+        return task
+
+
+class Spawn:
+    """How to start workers for one task."""
+
+    memory = Sent
+
+    def __init__(self, task: Task) -> None:
+        if multiprocessing.current_process().daemon:
+            raise NoWorkerError("a daemonic process cannot start worker processes")
+        self.parcel = Parcel(task)
+
+    def start(self, models: Arena, results: Arena, together: bool, others: Iterable[Worker]) -> Worker:
+        """A worker; of `others` it has nothing."""
+        context = multiprocessing.get_context("spawn")
+        mine, theirs = context.Pipe()
+        process = context.Process(
+            target=begin, args=(self.parcel, models, results, theirs, together), name="fedpace worker"
+        )
+        with _uninterrupted(), _without_script():
+            process.start()
+        theirs.close()
+        return SpawnedWorker(process, mine)
+
+
+class SpawnedWorker(Worker):
+    def __init__(self, handle: SpawnProcess, orders: Connection) -> None:
+        assert handle.pid is not None
+        super().__init__(handle.pid, orders)
+        self._handle = handle
+
+    def await_ready(self) -> None:
+        try:
+            reason: str = self.connection.recv()
+        except (EOFError, OSError):
+            reason = "the process ended before it had it"
+        if reason:
+            raise _not_sent(reason)
+
+    def _pickled(self, order: Order) -> bytes:
+        data: bytes = cloudpickle.dumps(order)  # a local rule of the caller's own travels, too
+        return data
+
+    def _kill(self) -> None:
+        self._handle.kill()
+        self._handle.join()
+
+    def _gone(self) -> bool:
+        return not self._handle.is_alive()
+
+
+def begin(parcel: Parcel, models: Arena, results: Arena, orders: Connection, together: bool) -> None:
+    """In the new process: take the task, say so or why not, and work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if MASKS:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    keep_freed()
+    with suppress(OSError):  # nobody is there any more
+        try:
+            task = parcel.opened()
+            prepare(task)
+        except Exception as failure:
+            orders.send(_line(failure))
+            return
+        orders.send("")
+        work(task, models, results, orders, together)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits, in a process started meanwhile too, until that ignores it; where there are signal masks."""
+    if not MASKS:
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # which would end the waiting if it began in between
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """A process started meanwhile does not run the caller's script, which it would do to have what is defined there."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+def _not_sent(reason: str) -> NoWorkerError:
+    return NoWorkerError(f"the task cannot be sent to a worker process ({reason})")
+
+
+def _line(failure: Exception) -> str:
+    said = str(failure).strip().splitlines()
+    return f"{type(failure).__name__}: {said[0]}" if said else type(failure).__name__
