@@ -59,20 +59,23 @@ def test_closures_travel_and_a_killed_worker_is_replaced(tmp_path: Path) -> None
     """Its solves are done again, as those of a forked one are; vectors and corrections cross in shared memory."""
 
     def before(request):
-        assert os.getpid() != HERE
         mark = tmp_path / str(request.client)
         if request.client == 5 and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        mark.write_text(str(os.getpid()), encoding="utf-8")
 
     pool = Pool(Marks(before), 2)
     first = [worker.process for worker in pool._crew.workers]
-    requests = [ask(client, correction=np.full(SIZE, client / 3)) for client in range(12)]
+    requests = [ask(client, correction=np.full(SIZE, client / 3)) for client in range(1, 12)]
     for request in requests:
         pool.announce(request, 1.0)
     for request in requests:
         np.testing.assert_array_equal(pool.result(request), expected(request))
-    assert len({worker.process for worker in pool._crew.workers} & set(first)) == 1
+    now = [worker.process for worker in pool._crew.workers]
+    assert len(now) == 2 and len(set(now) & set(first)) == 1
+    solved_by = {int((tmp_path / str(request.client)).read_text()) for request in requests}
+    assert solved_by <= {*first, *now} and HERE not in solved_by
     pool.close()
 
 
@@ -104,10 +107,27 @@ class Fatal(Marks):
         return os._exit, (7,)
 
 
+class Viewing(Marks):
+    """Has a vector, and a view of it that pickling takes for a vector of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.whole = np.zeros(SIZE)
+        self.view = self.whole[:]
+
+    def solve(self, request):
+        self.whole[:] = request.start
+        return self.view * 2
+
+
 @pytest.mark.parametrize(
     ("task", "reason"),
-    [(Homesick(), "ZeroDivisionError: integer"), (Fatal(), "the process ended before it had it")],
-    ids=["error", "death"],
+    [
+        (Homesick(), "ZeroDivisionError: integer"),
+        (Fatal(), "the process ended before it had it"),
+        (Viewing(), "what arrives there computes something else"),
+    ],
+    ids=["error", "death", "views"],
 )
 def test_nor_is_there_a_pool_for_a_task_that_does_not_arrive(task: Marks, reason: str) -> None:
     with pytest.warns(UserWarning, match=reason):
@@ -116,19 +136,23 @@ def test_nor_is_there_a_pool_for_a_task_that_does_not_arrive(task: Marks, reason
 
 
 def test_a_worker_that_cannot_be_replaced_ends_the_run_with_a_line(tmp_path: Path) -> None:
-    """Whose task arrives twice, and no third time."""
+    """Its task arrives twice, and no third time."""
 
     class Twice(Marks):
         def __reduce__(self):
             def make(folder):
                 (folder / str(os.getpid())).touch()
-                return Marks(lambda request: os._exit(1)) if len(list(folder.iterdir())) < 3 else 1 // 0
+                return Marks(die) if len(list(folder.iterdir())) < 3 else 1 // 0
+
+            def die(request):
+                if request.client == 3:
+                    os._exit(1)
 
             return make, (tmp_path,)
 
     pool = Pool(Twice(), 2)
     with pytest.raises(FedpaceError, match=r"cannot be sent to a worker process \(ZeroDivisionError"):
-        pool.result(ask(0))
+        pool.result(ask(3))
     pool.close()
     assert not multiprocessing.active_children()
 

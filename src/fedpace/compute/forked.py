@@ -15,11 +15,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.reduction import ForkingPickler
+from typing import Any
 
 from fedpace.compute.arena import Arena, Inherited
 from fedpace.compute.process import Worker
 from fedpace.compute.protocol import Task
-from fedpace.compute.worker import Order, prepare, work
+from fedpace.compute.worker import Order, work
 
 
 class Fork:
@@ -28,7 +29,9 @@ class Fork:
     memory = Inherited
 
     def __init__(self, task: Task) -> None:
-        prepare(task)  # once, so that all workers share it
+        ready: Any = getattr(task, "prepare", None)
+        if ready is not None:
+            ready()  # what all workers need is made once, and shared by them
         self.task = task
 
     def start(self, models: Arena, results: Arena, together: bool, others: Iterable[Worker]) -> Worker:

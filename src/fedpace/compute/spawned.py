@@ -3,15 +3,20 @@
 Only such a child of ours ever reads what is pickled here, from memory that no other process has: nothing that came
 from elsewhere is unpickled. cloudpickle also sends what has no name to be imported by, such as closures and whatever
 a script or a notebook defines; so the child need not run that script again, and a script needs no guard against it.
+
+Pickling may lose what it does not know of: arrays that are views of one another arrive as arrays of their own. So
+a worker computes a sample before it is used, and what computes something else than here is not used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from types import ModuleType
@@ -19,10 +24,12 @@ from types import ModuleType
 import cloudpickle
 
 from fedpace.compute.arena import Arena, Sent
+from fedpace.compute.inline import solve
 from fedpace.compute.memory import keep_freed
 from fedpace.compute.process import NoWorkerError, Worker
-from fedpace.compute.protocol import Task
-from fedpace.compute.worker import Order, prepare, work
+from fedpace.compute.protocol import Request, Task
+from fedpace.compute.worker import Order, work
+from fedpace.local import SGD
 
 MASKS = hasattr(signal, "pthread_sigmask")
 
@@ -51,7 +58,11 @@ class Spawn:
     def __init__(self, task: Task) -> None:
         if multiprocessing.current_process().daemon:
             raise NoWorkerError("a daemonic process cannot start worker processes")
-        self.parcel = Parcel(task)
+        self.task, self.parcel = task, Parcel(task)
+
+    @cached_property
+    def sample(self) -> bytes | None:
+        return sample(self.task)
 
     def start(self, models: Arena, results: Arena, together: bool, others: Iterable[Worker]) -> Worker:
         """A worker; of `others` it has nothing."""
@@ -63,20 +74,23 @@ class Spawn:
         with _uninterrupted(), _without_script():
             process.start()
         theirs.close()
-        return SpawnedWorker(process, mine)
+        return SpawnedWorker(process, mine, lambda: self.sample)
 
 
 class SpawnedWorker(Worker):
-    def __init__(self, handle: SpawnProcess, orders: Connection) -> None:
+    def __init__(self, handle: SpawnProcess, orders: Connection, sample: Callable[[], bytes | None]) -> None:
         assert handle.pid is not None
         super().__init__(handle.pid, orders)
-        self._handle = handle
+        self._handle, self._sample = handle, sample
 
     def await_ready(self) -> None:
+        here = self._sample()  # while the new process is busy importing
         try:
-            reason: str = self.connection.recv()
+            reason, there = self.connection.recv()
         except (EOFError, OSError):
-            reason = "the process ended before it had it"
+            raise _not_sent("the process ended before it had it") from None
+        if not reason and None not in (here, there) and here != there:
+            reason = "what arrives there computes something else"
         if reason:
             raise _not_sent(reason)
 
@@ -101,12 +115,23 @@ def begin(parcel: Parcel, models: Arena, results: Arena, orders: Connection, tog
     with suppress(OSError):  # nobody is there any more
         try:
             task = parcel.opened()
-            prepare(task)
         except Exception as failure:
-            orders.send(_line(failure))
+            orders.send((_line(failure), None))
             return
-        orders.send("")
+        orders.send(("", sample(task)))
         work(task, models, results, orders, together)
+
+
+def sample(task: Task) -> bytes | None:
+    """A digest of two local steps from beside the initial model; None: the task needs a local rule of its own."""
+    try:
+        local = SGD(1e-3, steps=2, batch_size=1)
+        request = Request(
+            client=0, session=0, start=task.initial(0) + 1, version=0, local=local, steps=2, seed=0
+        )
+        return hashlib.sha256(solve(task, request).tobytes()).digest()
+    except Exception:
+        return None
 
 
 @contextmanager

@@ -45,13 +45,6 @@ class Reply:
     failure: Exception | None = None
 
 
-def prepare(task: Task) -> None:
-    """Let the task make now what every solve needs."""
-    ready: Any = getattr(task, "prepare", None)
-    if ready is not None:
-        ready()
-
-
 def work(task: Task, models: Arena, results: Arena, orders: Connection, together: bool) -> None:
     """Until the other end hangs up. `together`: what lies here is solved in groups, as far as the task can."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then hangs up
