@@ -97,9 +97,9 @@ class SpilledRows:
     def put(self, client: int, v: Vector, rng: np.random.Generator | None) -> Vector:
         if self._file is None:
             os.makedirs(self.folder, exist_ok=True)
-            handle, path = tempfile.mkstemp(dir=self.folder)
-            os.unlink(path)  # the system removes the file with the last handle, whatever happens to us
-            self._file, self._shape = os.fdopen(handle, "r+b"), np.empty_like(v)
+            self._shape = np.empty_like(v)
+            # the system removes the file with the last handle, whatever happens to us
+            self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115
         self._row(self.slots.setdefault(client, len(self.slots)))[:] = v
         return v
 
