@@ -20,7 +20,7 @@ class Worker(ABC):
     """One process and the orders it has not answered yet."""
 
     def __init__(self, process: int, orders: Connection) -> None:
-        self.process, self.connection = process, orders
+        self.process, self.connection, self.ready = process, orders, True
         self.unanswered: dict[int, Order] = {}
 
     def send(self, order: Order) -> None:
@@ -29,9 +29,9 @@ class Worker(ABC):
         self.connection.send_bytes(self._pickled(order))
 
     def end(self) -> None:
-        """An idle worker sees that nobody listens; one at work has nothing left to work for."""
+        """An idle worker sees that nobody listens; one at work, or at its start, has nothing left to work for."""
         self.connection.close()
-        if self.unanswered:
+        if self.unanswered or not self.ready:
             self._kill()
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:

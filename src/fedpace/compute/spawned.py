@@ -81,7 +81,7 @@ class SpawnedWorker(Worker):
     def __init__(self, handle: SpawnProcess, orders: Connection, sample: Callable[[], bytes | None]) -> None:
         assert handle.pid is not None
         super().__init__(handle.pid, orders)
-        self._handle, self._sample = handle, sample
+        self._handle, self._sample, self.ready = handle, sample, False
 
     def await_ready(self) -> None:
         here = self._sample()  # while the new process is busy importing
@@ -93,6 +93,7 @@ class SpawnedWorker(Worker):
             reason = "what arrives there computes something else"
         if reason:
             raise _not_sent(reason)
+        self.ready = True
 
     def _pickled(self, order: Order) -> bytes:
         data: bytes = cloudpickle.dumps(order)  # a local rule of the caller's own travels, too
