@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import numpy as np
@@ -306,6 +307,38 @@ def test_an_interrupted_wait_ends_the_workers(ctrl_c: None) -> None:
     assert not any(map(is_running, processes))
     assert time.monotonic() - began < 10
     pool.close()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_an_interrupt_while_workers_are_started_leaves_none(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C between the start of a process and the moment somebody knows of it: it waits that long."""
+    started: list[int] = []
+
+    def fork() -> int:
+        process = os_fork()
+        if process:
+            started.append(process)
+            signal.raise_signal(signal.SIGINT)
+        return process
+
+    def start(process: SpawnProcess) -> None:
+        spawn_start(process)
+        started.append(process.pid or 0)
+        signal.raise_signal(signal.SIGINT)
+
+    os_fork, spawn_start = os.fork, SpawnProcess.start
+    monkeypatch.setattr(os, "fork", fork)
+    monkeypatch.setattr(SpawnProcess, "start", start)
+    monkeypatch.setenv("FEDPACE_START_METHOD", method)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Pool(Marks(), 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(started) == 1 and not is_running(started[0])
 
 
 # ---------------------------------------------------------------- from run to run

@@ -6,6 +6,7 @@ import atexit
 import os
 from itertools import count
 
+from fedpace.compute import interrupts
 from fedpace.compute.arena import Arena, Library
 from fedpace.compute.forked import Fork
 from fedpace.compute.process import Worker
@@ -42,7 +43,8 @@ class Crew:
         self.workers: list[Worker] = []
         try:
             for _ in range(workers):
-                self.workers.append(self._start())
+                with interrupts.postponed():
+                    self.workers.append(self._start())
             for worker in self.workers:
                 worker.await_ready()
         except BaseException:
@@ -62,8 +64,8 @@ class Crew:
     def replace(self, dead: Worker) -> Worker:
         """A new worker in the place of one that died."""
         dead.end()
-        new = self._start()
-        self.workers[self.workers.index(dead)] = new
+        with interrupts.postponed():
+            new = self.workers[self.workers.index(dead)] = self._start()
         new.await_ready()
         return new
 

@@ -42,10 +42,8 @@ class Fork:
         with warnings.catch_warnings():
             # Python warns of forking beside threads: torch's idle ones are never used by a worker
             warnings.simplefilter("ignore", DeprecationWarning)
-            blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             process = os.fork()
         if process:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             theirs.close()
             return ForkedWorker(process, mine)
         status = 1
@@ -53,8 +51,6 @@ class Fork:
             for worker in others:
                 worker.connection.close()
             mine.close()
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             work(self.task, models, results, theirs, together)
             status = 0
         finally:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from types import ModuleType
@@ -25,13 +25,12 @@ import cloudpickle
 
 from fedpace.compute.arena import Arena, Sent
 from fedpace.compute.inline import solve
+from fedpace.compute.interrupts import MASKS
 from fedpace.compute.memory import keep_freed
 from fedpace.compute.process import NoWorkerError, Worker
 from fedpace.compute.protocol import Request, Task
 from fedpace.compute.worker import Order, work
 from fedpace.local import SGD
-
-MASKS = hasattr(signal, "pthread_sigmask")
 
 
 class Parcel:
@@ -59,6 +58,8 @@ class Spawn:
         if multiprocessing.current_process().daemon:
             raise NoWorkerError("a daemonic process cannot start worker processes")
         self.task, self.parcel = task, Parcel(task)
+        if MASKS:
+            resource_tracker.ensure_running()  # were it started with a worker, it would let Ctrl-C through to that
 
     @cached_property
     def sample(self) -> bytes | None:
@@ -71,7 +72,7 @@ class Spawn:
         process = context.Process(
             target=begin, args=(self.parcel, models, results, theirs, together), name="fedpace worker"
         )
-        with _uninterrupted(), _without_script():
+        with _without_script():
             process.start()
         theirs.close()
         return SpawnedWorker(process, mine, lambda: self.sample)
@@ -109,9 +110,6 @@ class SpawnedWorker(Worker):
 
 def begin(parcel: Parcel, models: Arena, results: Arena, orders: Connection, together: bool) -> None:
     """In the new process: take the task, say so or why not, and work."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if MASKS:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     keep_freed()
     with suppress(OSError):  # nobody is there any more
         try:
@@ -133,22 +131,6 @@ def sample(task: Task) -> bytes | None:
         return hashlib.sha256(solve(task, request).tobytes()).digest()
     except Exception:
         return None
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits, in a process started meanwhile too, until that ignores it; where there are signal masks."""
-    if not MASKS:
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # which would end the waiting if it began in between
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 @contextmanager
