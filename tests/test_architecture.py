@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,9 @@ ONLY_IN = {
     "socket": (),
     "asyncio": (),
     "pickle": ("tasks",),  # CIFAR is published that way; read with a reader that builds no objects
+    "cloudpickle": ("compute",),  # to a child process of our own, and from nowhere else
+    **dict.fromkeys(("fcntl", "grp", "posix", "pty", "pwd", "syslog", "termios", "tty"), ()),  # only on POSIX
+    "resource": ("bench",),  # only on POSIX, too: where there is none, peaks are not measured
 }
 
 
@@ -59,8 +63,13 @@ def package_of(file: Path) -> str:
     return "" if first == "__init__.py" else first.removesuffix(".py")
 
 
-def imports(file: Path) -> Iterator[tuple[str, bool]]:
+@cache
+def imports(file: Path) -> tuple[tuple[str, bool], ...]:
     """(module, needed at run time) for every import in the file, those inside functions included."""
+    return tuple(_imports(file))
+
+
+def _imports(file: Path) -> Iterator[tuple[str, bool]]:
     tree = ast.parse(file.read_text())
     for_types = {
         id(inner)
@@ -152,6 +161,26 @@ def test_nothing_global_is_drawn_from() -> None:
     assert [
         file.name for file in FILES if package_of(file) != "tasks" and drawn.search(file.read_text())
     ] == []
+
+
+def _is_text_by_default(call: ast.Call) -> bool:
+    """Whether it reads or writes text in whatever encoding the system has."""
+    if any(keyword.arg == "encoding" for keyword in call.keywords):
+        return False
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr in ("read_text", "write_text")
+    mode = call.args[1] if len(call.args) > 1 else ast.Constant("r")
+    return ast.unparse(call.func) == "open" and isinstance(mode, ast.Constant) and "b" not in str(mode.value)
+
+
+def test_text_has_the_same_encoding_on_every_system() -> None:
+    calls = [
+        (file.name, ast.unparse(node))
+        for file in FILES
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and _is_text_by_default(node)
+    ]
+    assert calls == []
 
 
 def test_no_file_names_a_place_on_one_machine() -> None:

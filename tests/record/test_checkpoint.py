@@ -21,7 +21,6 @@ import fedpace
 from fedpace import algorithms
 from fedpace.errors import CheckpointError, ConfigError, StorageError
 from fedpace.record import Checkpoints, checkpoint
-from fedpace.record.locks import is_locked, locked
 from fedpace.record.recorder import StepRecord
 from fedpace.record.tree import Tree
 from fedpace.tasks import quadratics
@@ -171,20 +170,6 @@ def test_damaged_models_are_refused(folder: Path, damage: str) -> None:
     DAMAGES[damage](folder / "models.bin")
     with pytest.raises(CheckpointError, match=r"models\.bin is damaged"):
         simulate(folder)
-
-
-def test_the_lock_ends_with_the_work_though_a_fork_has_a_copy_of_it(tmp_path: Path) -> None:
-    with locked(tmp_path):
-        child = os.fork()
-        if not child:
-            signal.pause()
-            os._exit(0)
-        assert is_locked(tmp_path)
-    try:
-        assert not is_locked(tmp_path)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
 
 
 def test_what_was_written_after_the_checkpoint_is_cut_off(folder: Path) -> None:

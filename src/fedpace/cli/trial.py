@@ -6,7 +6,6 @@ import math
 import multiprocessing
 import os
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -47,7 +46,7 @@ class OnThisMachine:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
         context = multiprocessing.get_context("spawn")
         self.processes = processes or os.cpu_count() or 1
-        self._pool = ProcessPoolExecutor(self.processes, context, _end_with, (os.getpid(),))
+        self._pool = ProcessPoolExecutor(self.processes, context, _end_with_parent)
 
     def submit(self, jobs: Sequence[Job]) -> Future[list[Answer]]:
         return self._pool.submit(work, jobs)
@@ -80,12 +79,13 @@ class OnRay:
         self._ray.shutdown()
 
 
-def _end_with(parent: int) -> None:
+def _end_with_parent() -> None:
     """A worker whose sweep was killed ends too."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
+        parent.join()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -11,7 +11,8 @@ from multiprocessing.connection import wait
 
 import numpy as np
 
-from fedpace.compute.crew import Worker, hire
+from fedpace.compute.crew import hire
+from fedpace.compute.process import Worker
 from fedpace.compute.protocol import Key, Request, Task, describe
 from fedpace.compute.worker import Order, Reply
 from fedpace.errors import FedpaceError

@@ -88,7 +88,8 @@ class Journal:
 
 
 def _append(path: Path, offset: int, data: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    binary = getattr(os, "O_BINARY", 0)  # or Windows would put in line ends of its own
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | binary, 0o666)
     with open(handle, "wb") as file:
         file.truncate(offset)
         file.seek(offset)

@@ -67,7 +67,7 @@ def write(rows: Sequence[Stretch], path: str | Path) -> None:
 def read(path: str | Path) -> list[Stretch]:
     """What `write` wrote; ConfigError for anything else."""
     try:
-        text = Path(path).read_text()
+        text = Path(path).read_text(encoding="utf-8")
         rows = json.loads(text) if Path(path).suffix == ".json" else list(csv.DictReader(io.StringIO(text)))
         if rows:
             return [_parsed(row) for row in rows]

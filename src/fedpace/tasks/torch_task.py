@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,6 +53,10 @@ class TorchTask:
         self.clients = len(self.sizes)
         self._flat = FlatModule(network)
         self._given = self._flat.values()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is made of the rest."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_solver", "_lanes")}
 
     @property
     def layout(self) -> Layout:
@@ -146,7 +151,7 @@ class TorchTask:
             return self.client_data(request.data).take(order)
 
     def prepare(self) -> None:
-        """Make now what every solve needs, so that processes forked from this one share it."""
+        """Make now what every solve needs, so that workers forked from this process share it."""
         compiled = (0.0, 0.5) if self._solver is not None else ()  # plain steps, and those with momentum
         for momentum in compiled:
             local = SGD(1e-3, steps=1, batch_size=1, momentum=momentum)

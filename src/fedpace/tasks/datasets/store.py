@@ -82,7 +82,9 @@ def check(name: str) -> None:
 
 def _entries(folder: Path) -> dict[str, dict[str, Any]]:
     try:
-        entries: dict[str, dict[str, Any]] = json.loads((folder / MANIFEST).read_text())["arrays"]
+        entries: dict[str, dict[str, Any]] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))[
+            "arrays"
+        ]
         return entries
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{folder / MANIFEST} is unreadable ({error}); remove {folder}") from None
@@ -99,7 +101,7 @@ def _write(path: Path, array: Array) -> dict[str, Any]:
 
 
 def _write_text(path: Path, text: str) -> None:
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
