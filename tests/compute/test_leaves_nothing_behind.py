@@ -27,11 +27,8 @@ how = sys.argv[1]
 if how == "interrupt":
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-class Told:
-    traces = False
-    def __getattr__(self, name):
-        return lambda *args: None
-    def step(self, record, x):
+class Told(fedpace.sim.Observer):
+    def recorded(self, record, x):
         if record.version == 3:
             print(*(worker.process for kept in crew._kept for worker in kept.workers), flush=True)
             if how == "raise":
@@ -41,7 +38,7 @@ class Told:
             if how == "ignore":
                 sys.stdin.readline()
 
-fedpace.simulate(algorithm, task, rounds=5, compute="pool", workers=2, recorders=[Told()])
+fedpace.simulate(algorithm, task, rounds=5, compute="pool", workers=2, observers=[Told()])
 """
 
 

@@ -126,7 +126,7 @@ def sample(task: Task) -> bytes | None:
     try:
         local = SGD(1e-3, steps=2, batch_size=1)
         request = Request(
-            client=0, session=0, start=task.initial(0) + 1, version=0, local=local, steps=2, seed=0
+            client=0, data=0, session=0, start=task.initial(0) + 1, version=0, local=local, steps=2, seed=0
         )
         return hashlib.sha256(solve(task, request).tobytes()).digest()
     except Exception:
