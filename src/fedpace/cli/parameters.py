@@ -14,6 +14,7 @@ MEANINGS = {
     "cache_bits": "bits per cached entry, 2 to 16; 32: not quantised",
     "client_lr": "learning rate of local steps",
     "clients_per_round": "clients chosen for a round; none: everybody",
+    "clip": "longest update that counts in full, longer ones are scaled down; none: any",
     "codec": "what goes up: dense, fp16, bf16, topk:RATIO, randk:RATIO, sign, quant:BITS",
     "concurrency": "clients at work at a time; none: everybody",
     "couple": "what follows from the stages' rates: beta (nu), both (nag) or nu (beta)",
