@@ -23,11 +23,8 @@ task = fedpace.tasks.quadratics([1.0, 2.0, 3.0])
 algorithm = fedpace.algorithms.fedavg(client_lr=0.1, steps=2)
 how = sys.argv[1]
 
-class Told:
-    traces = False
-    def __getattr__(self, name):
-        return lambda *args: None
-    def step(self, record, x):
+class Told(fedpace.sim.Observer):
+    def recorded(self, record, x):
         if record.version == 3:
             print(*(worker.process for kept in crew._kept for worker in kept.workers), flush=True)
             if how == "raise":
@@ -35,7 +32,7 @@ class Told:
             if how in ("interrupt", "kill"):
                 time.sleep(60)
 
-fedpace.simulate(algorithm, task, rounds=5, compute="pool", workers=2, recorders=[Told()])
+fedpace.simulate(algorithm, task, rounds=5, compute="pool", workers=2, observers=[Told()])
 """
 
 

@@ -35,7 +35,7 @@ def by_hand(algorithm: fedpace.Algorithm, rounds: int, seed: int) -> np.ndarray:
     server = Server(algorithm, x, TASK.clients, seed=seed, last=rounds)
     kit = Kit.of(algorithm, x, seed)
     clients = {number: Client(kit, number, TASK.samples(number), 1.0) for number in range(TASK.clients)}
-    while server.state.version < rounds:
+    while server.version < rounds:
         messages = [m for m in server.dispatch(0.0) if isinstance(m, Deliver)]
         for message in messages:  # a client holds its version until its update is answered
             server.state.versions.hold(message.version)
@@ -43,9 +43,9 @@ def by_hand(algorithm: fedpace.Algorithm, rounds: int, seed: int) -> np.ndarray:
             train(server, clients[m.client], m, seed) for m in sorted(messages, key=lambda m: m.client)
         ]
         for update in updates:
-            if server.state.version < rounds:
+            if server.version < rounds:
                 clients[update.client].acknowledged(server.receive(update, 0.0))
-    return server.state.x
+    return server.model
 
 
 def train(server: Server, client: Client, message: Deliver, seed: int) -> Update:

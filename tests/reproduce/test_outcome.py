@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from fedpace.record.recorder import StepRecord
 from fedpace.reproduce.outcome import Outcome, Settled, Watch
 from fedpace.reproduce.results import Spread, mean_curve
 from fedpace.reproduce.run import simulated
+from fedpace.sim.observer import StepRecord
 
 from .conftest import cell, outcome, results
 

@@ -54,7 +54,7 @@ class Event(Enum):
     RECOVER = "the client restarts from its disk"
 
 
-I, T, R = Work
+I, T, R = Work  # noqa: E741
 E, S = Store
 F, U = Line
 N, Y = Asked
