@@ -69,15 +69,15 @@ def test_an_interrupted_run_goes_on_to_the_same_file(fedpace, tmp_path, monkeypa
     from fedpace.record.history import History
 
     fedpace("run", "fedgm", *SMALL, "--no-store", "--json", tmp_path / "whole.json")
-    step = History.step
+    recorded = History.recorded
 
     def interrupted(self, record, x) -> None:
-        step(self, record, x)
+        recorded(self, record, x)
         if record.version == 3:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(History, "step", interrupted)
+        patch.setattr(History, "recorded", interrupted)
         words = ("run", "fedgm", *SMALL, "--name", "night", "--checkpoint-every", 1)
         assert fedpace(*words).code == 130
     store = Store()
