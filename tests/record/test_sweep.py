@@ -70,7 +70,7 @@ def test_a_run_is_given_up_when_its_loss_has_exploded(
 def test_the_least_loss_is_remembered_over_an_interruption() -> None:
     hopeless = Hopeless(10.0)
     hopeless.resumed([StepRecord(1, 0.0, (), (), 0, 0, {"loss": 1.0}), StepRecord(2, 0.0, (), (), 0, 0)])
-    with pytest.raises(Stop, match="after step 3: the loss is 11 and was 1"):
+    with pytest.raises(Stop, match="after step 3 the loss is 11 and was 1"):
         hopeless.recorded(StepRecord(3, 0.0, (), (), 0, 0, {"loss": 11.0}), X)
 
 
