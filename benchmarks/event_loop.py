@@ -27,7 +27,7 @@ from fedpace.compute import Request
 from fedpace.record.history import History
 from fedpace.record.report import Reporter
 from fedpace.sim import Population
-from fedpace.sim.simulate import prepare
+from fedpace.sim.prepare import prepare
 from fedpace.vector import Layout, Vector
 
 LOCAL: dict[str, Any] = {"client_lr": 0.1, "steps": 1}

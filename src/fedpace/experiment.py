@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from fedpace.record.evaluation import Every, every
 from fedpace.record.identity import identity
 from fedpace.record.keeper import Keeper
 from fedpace.record.progress import shown
-from fedpace.record.report import Reporter, counts, reporter_of, under_way
+from fedpace.record.report import Reporter, counts, under_way
 from fedpace.sim import Observer, Population
 from fedpace.sim.prepare import prepare
 from fedpace.sim.simulation import Simulation
@@ -101,7 +101,10 @@ def simulate(
             about = identity(algorithm, task, population, seed, simulation.server.model, **asked)
             keeper = open_now.enter_context(Keeper(plan, about, time.perf_counter).opened())
         if progress:
-            open_now.enter_context(_shown(reporter, algorithm, task, rounds))
+            label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
+            progress_bar = open_now.enter_context(shown(label, rounds))
+            for audience in (reporter.audience, simulation.audience):
+                audience.add(progress_bar)
         _drive(simulation, rounds, history, keeper, result)
     return result()
 
@@ -121,20 +124,12 @@ def _stopped(simulation: Simulation, rounds: int) -> str | None:
     return None if stop is None or simulation.server.version >= rounds else stop.reason
 
 
-@contextmanager
-def _shown(reporter: Reporter, algorithm: Algorithm, task: Task, rounds: int) -> Iterator[None]:
-    label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
-    with shown(label, rounds) as progress:
-        reporter.audience.add(progress)
-        yield
-
-
 def _drive(
     simulation: Simulation, rounds: int, history: History, keeper: Keeper | None, result: Callable[[], Run]
 ) -> None:
     """To the end; an error that ends it early carries the partial run."""
     if keeper is not None and keeper.resume(simulation, history):
-        reporter_of(simulation).resumed(history.steps)
+        simulation.audience.tell(Observer.resumed, history.steps)
     else:
         simulation.begin()
     try:

@@ -21,7 +21,7 @@ class Limits:
     a_norm1: float = 1e12
     session_jump: int = 10**6  # how far a session's number may lie above the last one taken
     waiting: int = 8  # updates of one client that wait for the next step (Arrivals with `distinct`)
-    versions: int = 64  # models of broadcasts that one client took and has not answered
+    versions: int = 64  # models one client took or waits for, beside the newest sent to it
 
     def __post_init__(self) -> None:
         require_number(self.samples, "Limits.samples", above=0, below=math.inf, allowed="> 0 and finite")

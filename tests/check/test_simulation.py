@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from fedpace.sim.watcher import Tally
 
 from fedpace.aggregate import Cached, Contribution
 from fedpace.check import Invariants
@@ -17,7 +18,6 @@ from fedpace.pace import Buffered, Rounds
 from fedpace.server import Step, Update
 from fedpace.sim import Population
 from fedpace.sim.simulation import Simulation
-from fedpace.sim.watcher import Tally
 
 ZERO = np.zeros(2)
 

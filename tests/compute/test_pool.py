@@ -104,8 +104,8 @@ def test_forgotten_requests_are_not_solved(tmp_path: Path) -> None:
     for request in requests:
         pool.announce(request, request.client)
     for request in requests[2:5]:
-        pool.forget(request)
-    pool.forget(ask(99))
+        pool.forget(request.key)
+    pool.forget(ask(99).key)
     for request in (*requests[:2], requests[5]):
         pool.result(request)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "5"]

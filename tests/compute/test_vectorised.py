@@ -153,7 +153,7 @@ def test_only_one_rule_at_a_time_and_nothing_forgotten_or_changed() -> None:
     vectorised.announce(ask(1, lr=0.5), 1.0)
     vectorised.announce(ask(2), 1.0)
     vectorised.announce(ask(3), 1.0)
-    vectorised.forget(ask(2))
+    vectorised.forget(ask(2).key)
     vectorised.result(ask(0))
     assert task.groups == [[0, 3]]
     np.testing.assert_array_equal(vectorised.result(ask(3, steps=1)), [3.0, 1.0])

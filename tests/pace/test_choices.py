@@ -6,13 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from fedpace.pace.roll import Roll
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from fedpace.errors import ConfigError
 from fedpace.pace import ByShare, Crowd, Scripted, Uniform, WithReplacement, selection
-from fedpace.pace.roll import Roll
 
 some = st.sets(st.integers(0, 19), max_size=20)
 

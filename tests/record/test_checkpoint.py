@@ -21,8 +21,8 @@ import fedpace
 from fedpace import algorithms
 from fedpace.errors import CheckpointError, ConfigError, StorageError
 from fedpace.record import Checkpoints, checkpoint
-from fedpace.record.recorder import StepRecord
 from fedpace.record.tree import Tree
+from fedpace.sim.observer import Observer, StepRecord
 from fedpace.tasks import quadratics
 from fedpace.vector import Vector
 
@@ -30,28 +30,22 @@ TASK = quadratics([[1.0, -2.0], [4.0, 0.5], [3.0, 3.0]])
 ROUNDS = 12
 
 
-class Power:
-    """A recorder that cuts the run off at a step."""
-
-    traces = False
+class Power(Observer):
+    """Cuts the run off at a step."""
 
     def __init__(self, off_at: int) -> None:
         self.off_at = off_at
 
-    def step(self, record: StepRecord, x: Vector) -> None:
+    def recorded(self, record: StepRecord, x: Vector) -> None:
         if record.version == self.off_at:
             raise KeyboardInterrupt
-
-    def activity(self, activity: object) -> None: ...
-
-    def fate(self, fate: object) -> None: ...
 
 
 def simulate(folder: Path | None, *, off_at: int = 0, task: Any = TASK, **more: Any) -> fedpace.Run:
     plan = None if folder is None else Checkpoints(folder, every=3, previous=more.pop("previous", False))
     options: dict[str, Any] = {"rounds": ROUNDS, "keep_models": True, "seed": 1, **more}
     algorithm = algorithms.fedbuff(client_lr=0.25, steps=2, buffer=2, concurrency=3, beta=0.5, nu=1.0)
-    return fedpace.simulate(algorithm, task, checkpoint=plan, recorders=[Power(off_at)], **options)
+    return fedpace.simulate(algorithm, task, checkpoint=plan, observers=[Power(off_at)], **options)
 
 
 @pytest.fixture

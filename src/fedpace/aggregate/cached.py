@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
-from fedpace.aggregate.rows import Packed, RowFormat, Spilled, Whole
+from fedpace.aggregate.rows import Packed, Row, RowFormat, Spilled, Whole
 from fedpace.aggregate.total import Total
 from fedpace.errors import require, require_flag
 from fedpace.vector import Vector
@@ -21,8 +21,8 @@ UNQUANTISED = (None, 32)
 class CachedState:
     clients: int  # N
     mean: Vector  # h_bar, the mean of all N cached updates (0 for clients never heard)
-    rows: dict[int, Any] = field(default_factory=dict)  # h_i of the clients heard from, as the step began
-    renewed: dict[int, Any] = field(default_factory=dict)  # new h_i of the members of the step being formed
+    rows: dict[int, Row] = field(default_factory=dict)  # h_i of the clients heard from, as the step began
+    renewed: dict[int, Row] = field(default_factory=dict)  # new h_i of the members of the step being formed
     fresh: Total = Total()  # A = sum_i (d_i - h_i), h_i as the step began
     change: Total = Total()  # B = sum_i (new h_i - old h_i)
 

@@ -99,6 +99,9 @@ class Spilled:
         return 0
 
 
+Row = Vector | PackedRow | SpilledRow  # what a checkpoint can keep
+
+
 @cache
 def _slab(folder: str) -> Slab:
     os.makedirs(folder, exist_ok=True)

@@ -69,6 +69,7 @@ def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:
         traffic=entry.traffic,
         activities=activities,
         fates=fates,
+        stopped=entry.note if entry.status == "stopped" else None,
     )
 
 

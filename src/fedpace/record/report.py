@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Concatenate, ParamSpec
 
@@ -38,9 +38,6 @@ class Reporter(Observer):
         self.audience, self.task, self.every, self.rounds = Audience(others), task, every, rounds
         self.state, self._size = Reported(), task.layout.size
 
-    def resumed(self, steps: Sequence[StepRecord]) -> None:
-        self._tell(Observer.resumed, steps)
-
     def stepped(self, step: Step, now: float, tally: Tally) -> None:
         if self.audience.wants("fate"):
             for client, session in dict.fromkeys(zip(step.clients, step.sessions, strict=True)):
@@ -58,20 +55,24 @@ class Reporter(Observer):
         )
         self.state.bytes_up, self.state.bytes_down = tally.bytes_up, tally.bytes_down
         self._tell(Observer.recorded, record, step.x)
+        self._pass_back()
 
     def trained(self, client: int, session: Session, times: Times, until: float) -> None:
         if self.audience.wants("activity"):
             for activity in spent(client, session, times, until):
                 self._tell(Observer.activity, activity)
+        self._pass_back()
 
     def uploading(self, client: int, update: Update, now: float, until: float) -> None:
         if self.audience.wants("activity") and until > now:
             upload = Activity(client, now, until, "upload", update.version, update.session)
             self._tell(Observer.activity, upload)
+        self._pass_back()
 
     def ended(self, client: int, session: int, fate: str) -> None:
         if self.audience.wants("fate"):
             self._tell(Observer.fate, Fate(client, session, fate))
+        self._pass_back()
 
     def sent_up(self, client: int, update: Update) -> None:
         self.state.traffic.uploaded(client, update.frames, update.steps, self._size)
@@ -95,8 +96,10 @@ class Reporter(Observer):
         return _without_nan(self.task.evaluate(x)) if due else {}
 
     def _tell(self, what: Callable[Concatenate[Any, P], None], *about: P.args, **more: P.kwargs) -> None:
-        """Pass it on; the wish of one of them to stop is passed back."""
         self.audience.tell(what, *about, **more)
+
+    def _pass_back(self) -> None:
+        """The wish of one of them to stop, once all of them have been told everything."""
         if self.audience.stop is not None:
             raise self.audience.stop
 

@@ -89,9 +89,7 @@ class Hopeless(Observer):
         loss = record.metrics.get("loss", math.inf)  # one that is not finite is left out of a history
         self._least = min(self._least, loss)
         if loss == math.inf or 0 < self._factor * self._least < loss:
-            raise Stop(
-                f"stopped after step {record.version}: the loss is {loss:.3g} and was {self._least:.3g}"
-            )
+            raise Stop(f"after step {record.version} the loss is {loss:.3g} and was {self._least:.3g}")
 
     def resumed(self, steps: Sequence[StepRecord]) -> None:
         self._least = min(

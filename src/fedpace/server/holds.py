@@ -4,6 +4,9 @@ A version is held from the moment the server orders a model to be sent until the
 answered, or will not come. Models sent to one client are held by their order, one at a time: a newer order
 overtakes an older one. A broadcast holds its version once for all clients, until the next one; a client that takes
 a broadcast model holds it for itself.
+
+A client that is interrupted at any time may be sent a model while another is still on its way, and will train on both
+in turn (`several`): it holds all of them until it has reported from a newer one.
 """
 
 from __future__ import annotations
@@ -32,11 +35,18 @@ class Holds:
     answered: dict[int, int] = field(default_factory=dict)
     kept: list[int] = field(default_factory=list)  # broadcasts that the driver is still delivering
 
-    def send(self, client: int, version: int, round: int, versions: Versions) -> None:
+    def send(self, client: int, version: int, round: int, versions: Versions, several: int = 0) -> None:
         """A model is ordered for one client; an older order is overtaken."""
         versions.hold(version)
-        self.cancel(client, versions)
+        self.overtake(client, versions, several)
         self.orders[client] = Ordered(version, round)
+
+    def overtake(self, client: int, versions: Versions, several: int) -> None:
+        """An order is no longer the newest: its model is given back, or stays with `several` others at most."""
+        order = self.orders.get(client)
+        if several and order is not None and order.version not in self.taken.get(client, ()):
+            self.take(client, order.version, several, versions)
+        self.cancel(client, versions)
 
     def cancel(self, client: int, versions: Versions) -> None:
         """What was ordered for this client alone is over."""
@@ -60,7 +70,7 @@ class Holds:
         versions.release(version)
 
     def take(self, client: int, version: int, most: int, versions: Versions) -> None:
-        """A client takes the model of a broadcast; beyond `most` models its oldest is given back."""
+        """A client has a model beside the newest order; beyond `most` models its oldest is given back."""
         versions.hold(version)
         mine = self.taken.setdefault(client, [])
         mine.append(version)
@@ -94,6 +104,16 @@ class Holds:
         if not mine:
             self.taken.pop(client, None)
         self.answered[client] = max(version, self.answered.get(client, -1))
+
+    def answer_of_several(self, client: int, version: int, several: int, versions: Versions) -> None:
+        """An update from this version was taken; a second copy of it may still be on its way, older ones are not."""
+        order = self.orders.get(client)
+        if order is not None and order.version <= version:
+            self.overtake(client, versions, several)
+        mine = self.taken.get(client, [])
+        for past in [past for past in mine if past < version]:
+            mine.remove(past)
+            versions.release(past)
 
     def all(self) -> Iterator[int]:
         """Every reason to hold a version, one by one."""

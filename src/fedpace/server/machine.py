@@ -153,7 +153,11 @@ class Server:
 
     def lost(self, client: int) -> Steps:
         """What this client was doing will not arrive."""
-        self.state.holds.give_back(client, self.state.versions)
+        s = self.state
+        if self._several:  # it had nothing to report, perhaps because its model is on its way
+            s.holds.overtake(client, s.versions, self._several)
+        else:
+            s.holds.give_back(client, s.versions)
         return self._without(client)
 
     def left(self, client: int) -> Steps:
@@ -161,7 +165,9 @@ class Server:
         self.state.absent.add(client)
         behaviour = self.algorithm.pace.client
         stores = isinstance(behaviour, Continuous) and behaviour.polled
-        return self._without(client) if stores else self.lost(client)
+        if not stores:
+            self.state.holds.give_back(client, self.state.versions)
+        return self._without(client)
 
     def joined(self, client: int, samples: float | None = None) -> None:
         """A client is there (again); `samples` registers its n_i, which counts whatever it claims later."""
@@ -202,7 +208,7 @@ class Server:
         match order:
             case Send(client, past):
                 version = now if past < 0 else past
-                s.holds.send(client, version, now, s.versions)
+                s.holds.send(client, version, now, s.versions, self._several)
                 return Send(client, version, now)
             case Broadcast():
                 s.holds.announce(now, now, s.versions)
@@ -220,8 +226,10 @@ class Server:
 
         RemoteError if the model is not, or no longer, held for this client.
         """
-        order = self.state.holds.orders.get(client)
-        if order is None or order.version != version:
+        holds = self.state.holds
+        order = holds.orders.get(client)
+        overtaken = self._several and version in holds.taken.get(client, ())
+        if (order is None or order.version != version) and not overtaken:
             self._take_broadcast(client, version)
         return self._parcel_for(client, version, round)
 
@@ -276,8 +284,15 @@ class Server:
             s.kept.append(contribution)
         else:
             self._journey.take(contribution, decision.count, control, s)
-        s.holds.answer(client, contribution.version, s.versions)
+        self._answered(client, contribution.version)
         return self._answer(update, True, decision.reason, steps=self._steps(decision.step))
+
+    def _answered(self, client: int, version: int) -> None:
+        s = self.state
+        if self._several and version >= 0:
+            s.holds.answer_of_several(client, version, self._several, s.versions)
+        else:
+            s.holds.answer(client, version, s.versions)
 
     def _steps(self, due: bool) -> Steps:
         """The step that is due, and those that follow from updates kept for after it."""
@@ -372,7 +387,7 @@ class Server:
 
     def _gone(self, client: int) -> Steps:
         """What was ordered of this client came to nothing; what it took of broadcasts it may still report from."""
-        self.state.holds.cancel(client, self.state.versions)
+        self.state.holds.overtake(client, self.state.versions, self._several)
         return self._without(client)
 
     def _without(self, client: int) -> Steps:
@@ -392,7 +407,8 @@ class Server:
     def _late(self, update: Update) -> str:
         """Whether the client has been sent a newer model since; what it is doing now is not touched."""
         order = self.state.holds.orders.get(update.client)
-        overtaken = order is not None and update.round < order.round and not self._averages
+        interrupted = isinstance(self.algorithm.pace.client, Interruptible)  # it sends what it has
+        overtaken = order is not None and update.round < order.round and not interrupted
         return "late: a newer model was sent to it" if overtaken else ""
 
     def _holds_its_version(self, update: Update) -> bool:
@@ -405,6 +421,12 @@ class Server:
     def _averages(self) -> bool:
         behaviour = self.algorithm.pace.client
         return isinstance(behaviour, Interruptible) and behaviour.averaging is not None
+
+    @property
+    def _several(self) -> int:
+        """How many models may be on their way to one client: several to one that is interrupted at any time."""
+        interruptible = isinstance(self.algorithm.pace.client, Interruptible)
+        return self.algorithm.limits.versions if interruptible else 0
 
     @property
     def _reuses(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedpace.client import Client, ClientConfig, ClientState, Delivery, Session, Times
 from fedpace.compute.protocol import Engine, Task
-from fedpace.errors import StalledError
+from fedpace.errors import RemoteError, StalledError
 from fedpace.pace.protocol import Continuous, Interruptible, OnDemand
 from fedpace.server import Broadcast, Interrupt, Parcel, Poll, Send, Server, Step, Update
 from fedpace.server.messages import Steps
@@ -238,8 +238,12 @@ class Simulation:
     # ------------------------------------------------------------ sessions
 
     def _begin(self, client: Client, delivery: Delivery) -> None:
-        """Take the model out of the receive buffer and train."""
-        parcel = self.server.retrieve(client.number, delivery.version, delivery.round)
+        """Take the model out of the receive buffer and train, unless the server has given it up meanwhile."""
+        try:
+            parcel = self.server.retrieve(client.number, delivery.version, delivery.round)
+        except RemoteError:  # it was still on its way when its client left, or when a newer one was ordered
+            self.state.idle.update(() if self.on_demand else (client.number,))
+            return
         session = self._train(client, parcel, pay=self.charged or delivery.missed)
         if not self.config.down.shared and parcel.model is not None:
             self._tell(Observer.lossy, "down", parcel.model, session.start)
