@@ -2,8 +2,9 @@
 
 A version is held from the moment the server orders a model to be sent until the update made from it has been
 answered, or will not come. Models sent to one client are held by their order, one at a time: a newer order
-overtakes an older one. A broadcast holds its version once for all clients, until the next one; a client that takes
-a broadcast model holds it for itself.
+overtakes an older one, except where clients work until they are interrupted: what they do when a model comes is still
+wanted. A broadcast holds its version once for all clients, until the next one; a client that takes a broadcast model
+holds it for itself.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Ordered:
 
 @dataclass(slots=True)
 class Holds:
-    """`taken`: the broadcast versions each client took, in order. `answered`: the newest each reported from."""
+    """`taken`: further versions a client may report from, in order. `answered`: the newest each reported from."""
 
     orders: dict[int, Ordered] = field(default_factory=dict)  # client -> the last model sent to it alone
     broadcast: Ordered | None = None  # the newest
@@ -37,6 +38,13 @@ class Holds:
         versions.hold(version)
         self.cancel(client, versions)
         self.orders[client] = Ordered(version, round)
+
+    def send_beside(self, client: int, version: int, round: int, most: int, versions: Versions) -> None:
+        """A model is ordered for a client that may still report from the one before, and from what it took."""
+        older = self.orders.get(client)
+        if older is not None:
+            self.take(client, older.version, most, versions)
+        self.send(client, version, round, versions)
 
     def cancel(self, client: int, versions: Versions) -> None:
         """What was ordered for this client alone is over."""
@@ -60,7 +68,7 @@ class Holds:
         versions.release(version)
 
     def take(self, client: int, version: int, most: int, versions: Versions) -> None:
-        """A client takes the model of a broadcast; beyond `most` models its oldest is given back."""
+        """A client may report from this version too; beyond `most` models its oldest is given back."""
         versions.hold(version)
         mine = self.taken.setdefault(client, [])
         mine.append(version)
@@ -84,7 +92,7 @@ class Holds:
             return
         order = self.orders.get(client)
         if order is not None and order.version == version:
-            self.cancel(client, versions)
+            self.give_back(client, versions)
             return
         mine = self.taken.get(client, [])
         done = mine.index(version) + 1 if version in mine else 0
@@ -94,6 +102,11 @@ class Holds:
         if not mine:
             self.taken.pop(client, None)
         self.answered[client] = max(version, self.answered.get(client, -1))
+
+    def offers(self, client: int, version: int) -> bool:
+        """Whether this client may take this version: it is, or was, broadcast and is still being delivered."""
+        newest = self.broadcast is not None and self.broadcast.version == version
+        return newest or version in self.kept or version in self.taken.get(client, ())
 
     def all(self) -> Iterator[int]:
         """Every reason to hold a version, one by one."""
@@ -105,5 +118,9 @@ class Holds:
     def give_back(self, client: int, versions: Versions) -> None:
         """Nothing more will come from this client."""
         self.cancel(client, versions)
+        self.forget_taken(client, versions)
+
+    def forget_taken(self, client: int, versions: Versions) -> None:
+        """What this client was doing is over; the model last sent to it may still be on its way."""
         for version in self.taken.pop(client, ()):
             versions.release(version)

@@ -151,9 +151,18 @@ class Server:
         s.bad_updates.clear()
         return self._offer(update, decoded, control)
 
-    def lost(self, client: int) -> Steps:
-        """What this client was doing will not arrive."""
-        self.state.holds.give_back(client, self.state.versions)
+    def lost(self, client: int, round: int | None = None) -> Steps:
+        """What this client was doing will not arrive.
+
+        `round` is that of the order it came from, where the driver knows: an overtaken one was not waited for.
+        """
+        s = self.state
+        if round is not None and self._overtaken(client, round):
+            return ()
+        if self._interrupts:
+            s.holds.forget_taken(client, s.versions)
+        else:
+            s.holds.give_back(client, s.versions)
         return self._without(client)
 
     def left(self, client: int) -> Steps:
@@ -161,7 +170,9 @@ class Server:
         self.state.absent.add(client)
         behaviour = self.algorithm.pace.client
         stores = isinstance(behaviour, Continuous) and behaviour.polled
-        return self._without(client) if stores else self.lost(client)
+        if not stores:
+            self.state.holds.give_back(client, self.state.versions)
+        return self._without(client)
 
     def joined(self, client: int, samples: float | None = None) -> None:
         """A client is there (again); `samples` registers its n_i, which counts whatever it claims later."""
@@ -202,18 +213,25 @@ class Server:
         match order:
             case Send(client, past):
                 version = now if past < 0 else past
-                s.holds.send(client, version, now, s.versions)
+                self._hold(client, version)
                 return Send(client, version, now)
             case Broadcast():
                 s.holds.announce(now, now, s.versions)
                 return Broadcast(now, now)
             case Interrupt(client):
                 if self._averages:
-                    s.holds.send(client, now, now, s.versions)
+                    self._hold(client, now)
                 return Interrupt(client, now, now)
             case WakeAt(seconds):
                 s.wake_at = seconds
         return order
+
+    def _hold(self, client: int, version: int) -> None:
+        s = self.state
+        if self._interrupts:
+            s.holds.send_beside(client, version, s.version, self.algorithm.limits.versions, s.versions)
+        else:
+            s.holds.send(client, version, s.version, s.versions)
 
     def retrieve(self, client: int, version: int, round: int) -> Parcel:
         """The frames of a model, made for the client that takes it now, or once for all where they are the same.
@@ -240,9 +258,8 @@ class Server:
 
     def _take_broadcast(self, client: int, version: int) -> None:
         s = self.state
-        held = s.holds.broadcast is not None and version in s.versions.holders
         again = not self._reuses and s.holds.answered.get(client, -1) >= version
-        if not held or again:
+        if again or not s.holds.offers(client, version):
             raise RemoteError(f"client {client}: version {shown(version)} is not held for it")
         s.holds.take(client, version, self.algorithm.limits.versions, s.versions)
 
@@ -391,15 +408,22 @@ class Server:
 
     def _late(self, update: Update) -> str:
         """Whether the client has been sent a newer model since; what it is doing now is not touched."""
-        order = self.state.holds.orders.get(update.client)
-        overtaken = order is not None and update.round < order.round and not self._averages
+        overtaken = self._overtaken(update.client, update.round)
         return "late: a newer model was sent to it" if overtaken else ""
+
+    def _overtaken(self, client: int, round: int) -> bool:
+        order = self.state.holds.orders.get(client)
+        return order is not None and round < order.round and not self._interrupts
 
     def _holds_its_version(self, update: Update) -> bool:
         """Whether the client was given the model it says it started from."""
         if self._averages:
             return True
         return self.state.holds.has(update.client, update.version, self._reuses)
+
+    @property
+    def _interrupts(self) -> bool:
+        return isinstance(self.algorithm.pace.client, Interruptible)
 
     @property
     def _averages(self) -> bool:
