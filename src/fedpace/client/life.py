@@ -54,29 +54,42 @@ class Event(Enum):
     RECOVER = "the client restarts from its disk"
 
 
-I, T, R = Work
-E, S = Store
-F, U = Line
-N, Y = Asked
+IDLE, TRAINING, RESTING = Work
+EMPTY, STORED = Store
+FREE, SENDING = Line
+NO, YES = Asked
 
 # event -> machine -> {from: to}
 TABLE: dict[Event, dict[str, dict[Enum, Enum]]] = {
-    Event.BEGIN: {"work": {I: T}},
-    Event.FINISH: {"work": {T: I}, "store": {E: S, S: S}},
-    Event.REST: {"work": {T: R}, "store": {E: S, S: S}},
-    Event.INTERRUPT: {"work": {T: I}, "store": {E: S}},
-    Event.LOSE: {"work": {T: I}},
-    Event.POLL: {"asked": {N: Y, Y: Y}},
-    Event.ENCODE: {"work": {I: I, T: T, R: I}, "store": {S: E}, "line": {F: U}, "asked": {N: N, Y: N}},
-    Event.ANSWER: {"line": {U: F}},
-    Event.LEAVE: {
-        "work": {I: I, T: I, R: R},
-        "store": {E: E, S: E},
-        "line": {F: F, U: F},
-        "asked": {N: N, Y: N},
+    Event.BEGIN: {"work": {IDLE: TRAINING}},
+    Event.FINISH: {"work": {TRAINING: IDLE}, "store": {EMPTY: STORED, STORED: STORED}},
+    Event.REST: {"work": {TRAINING: RESTING}, "store": {EMPTY: STORED, STORED: STORED}},
+    Event.INTERRUPT: {"work": {TRAINING: IDLE}, "store": {EMPTY: STORED}},
+    Event.LOSE: {"work": {TRAINING: IDLE}},
+    Event.POLL: {"asked": {NO: YES, YES: YES}},
+    Event.ENCODE: {
+        "work": {IDLE: IDLE, TRAINING: TRAINING, RESTING: IDLE},
+        "store": {STORED: EMPTY},
+        "line": {FREE: SENDING},
+        "asked": {NO: NO, YES: NO},
     },
-    Event.LEAVE_STORED: {"work": {I: I, T: I, R: R}, "line": {F: F, U: F}, "asked": {N: N, Y: N}},
-    Event.RECOVER: {"work": {I: I, T: I, R: I}, "store": {E: E, S: E}, "asked": {N: N, Y: N}},
+    Event.ANSWER: {"line": {SENDING: FREE, FREE: FREE}},  # answers may be repeated
+    Event.LEAVE: {
+        "work": {IDLE: IDLE, TRAINING: IDLE, RESTING: RESTING},
+        "store": {EMPTY: EMPTY, STORED: EMPTY},
+        "line": {FREE: FREE, SENDING: FREE},
+        "asked": {NO: NO, YES: NO},
+    },
+    Event.LEAVE_STORED: {
+        "work": {IDLE: IDLE, TRAINING: IDLE, RESTING: RESTING},
+        "line": {FREE: FREE, SENDING: FREE},
+        "asked": {NO: NO, YES: NO},
+    },
+    Event.RECOVER: {
+        "work": {IDLE: IDLE, TRAINING: IDLE, RESTING: IDLE},
+        "store": {EMPTY: EMPTY, STORED: EMPTY},
+        "asked": {NO: NO, YES: NO},
+    },
 }
 _ROWS = {event: tuple(rows.items()) for event, rows in TABLE.items()}
 

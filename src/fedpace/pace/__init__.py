@@ -13,10 +13,10 @@ from fedpace.pace.select import ByShare, Scripted, Selection, Uniform, WithRepla
 
 __all__ = [
     "Arrivals",
+    "Available",
     "Buffered",
     "ByShare",
     "Continuous",
-    "Available",
     "Immediate",
     "Interruptible",
     "Interrupting",

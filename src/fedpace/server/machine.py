@@ -8,7 +8,7 @@ import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
 from fedpace.algorithm import Algorithm
-from fedpace.errors import ConfigError, DivergedError, RemoteError, require, require_count
+from fedpace.errors import ConfigError, DivergedError, ProtocolError, RemoteError, require, require_count
 from fedpace.link import NonFiniteError, ResyncError
 from fedpace.link.frame import Kind, expect
 from fedpace.pace import ByShare
@@ -193,9 +193,8 @@ class Server:
 
     def dispatch(self, now: float) -> list[Order]:
         """What to send now: Send, Broadcast, Poll and Interrupt orders. Never to be called from within itself."""
-        require(
-            not self._dispatching, "dispatch", "a nested call", "called when no other dispatch is under way"
-        )
+        if self._dispatching:
+            raise ProtocolError("dispatch cannot be called from within itself: its orders would be given twice")
         self._dispatching = True
         try:
             s, pace = self.state, self.algorithm.pace

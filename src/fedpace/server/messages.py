@@ -29,7 +29,7 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Client -> server: the displacement of one session, or (frames = {"resync": ...}) the request for a whole model."""
+    """Client -> server: the displacement of one session; frames = {"resync": ...} asks for the whole model."""
 
     client: int
     session: int

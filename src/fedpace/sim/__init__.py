@@ -9,7 +9,7 @@ __all__ = [
     "Between",
     "Devices",
     "Inverse",
-    "Population",
     "Observer",
+    "Population",
     "presets",
 ]
