@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.server.hand import begun, deliver, server, step_of, update
 
 from fedpace.aggregate import Mixing, Pooled
 from fedpace.errors import ProtocolError, RemoteError
@@ -16,7 +17,6 @@ from fedpace.pace.available import Available, Draw
 from fedpace.pace.protocol import Broadcast, Interrupt, Order, Poll, Send
 from fedpace.server import Server
 from fedpace.server.invariants import assert_sound
-from tests.server.hand import begun, deliver, server, step_of, update
 
 
 def held(s: Server) -> dict[int, int]:

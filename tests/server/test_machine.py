@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.server.hand import RNG, begun, deliver, frame, not_finite_frame, server, step_of, update
 
 from fedpace.aggregate import Pooled
 from fedpace.algorithm import Algorithm
@@ -19,7 +20,6 @@ from fedpace.server import Broadcast, Interrupt, Poll, Send, Server, Step
 from fedpace.server.invariants import assert_sound
 from fedpace.server_opt import AMSGrad, Momentum
 from fedpace.vector import Vector
-from tests.server.hand import RNG, begun, deliver, frame, not_finite_frame, server, step_of, update
 
 # ---------------------------------------------------------------- the journey of an update
 
