@@ -12,6 +12,7 @@ from fedpace.link import Dense
 from fedpace.local import SGD
 from fedpace.pace.protocol import Pace
 from fedpace.server import Answer, Server, Skipped, Step, Update
+from fedpace.vector import Vector
 
 RNG = np.random.default_rng(0)  # dense frames draw nothing
 
@@ -32,7 +33,11 @@ def begun(pace: Pace, clients: int = 3, **more: Any) -> Server:
 
 
 def frame(*values: float, kind: Any = np.float64) -> bytes:
-    return Dense().encode(np.array(values, kind), RNG)
+    return packed(np.array(values, kind))
+
+
+def packed(v: Vector) -> bytes:
+    return Dense().encode(v, RNG)
 
 
 def update(client: int, value: float = 1.0, session: int = 1, version: int = 0, **changes: Any) -> Update:
