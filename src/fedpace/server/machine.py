@@ -194,7 +194,9 @@ class Server:
     def dispatch(self, now: float) -> list[Order]:
         """What to send now: Send, Broadcast, Poll and Interrupt orders. Never to be called from within itself."""
         if self._dispatching:
-            raise ProtocolError("dispatch cannot be called from within itself: its orders would be given twice")
+            raise ProtocolError(
+                "dispatch cannot be called from within itself: its orders would be given twice"
+            )
         self._dispatching = True
         try:
             s, pace = self.state, self.algorithm.pace
