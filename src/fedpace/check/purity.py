@@ -56,7 +56,7 @@ def same(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, np.ndarray):
-        return one.dtype == other.dtype and one.tobytes() == other.tobytes()
+        return bool(one.dtype == other.dtype) and one.tobytes() == other.tobytes()
     if isinstance(one, dict) and one.keys() != other.keys():
         return False
     if isinstance(one, (bool, int, str, bytes, set, frozenset)):
