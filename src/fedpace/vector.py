@@ -87,7 +87,7 @@ def all_finite(value: Any) -> bool:
 
 def shortened(v: Vector, bound: float) -> Vector:
     """v, scaled down to Euclidean length `bound` if it is longer; the same object if it is not."""
-    length = float(np.linalg.norm(v))
+    length = math.sqrt(np.vdot(v, v))  # unlike np.linalg.norm, it does not warn of an overflow
     if not math.isfinite(length):  # the squares overflow although the entries do not
         peak = float(np.abs(v).max())
         length = peak * float(np.linalg.norm(v / peak))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import fedpace
+from fedpace.sim.observer import StepRecord
 from fedpace import algorithms
 from fedpace.errors import ConfigError
 from fedpace.record import Checkpoints
@@ -29,15 +30,13 @@ def simulate(folder: Path | None, **more: object) -> fedpace.Run:
     return fedpace.simulate(algorithm, task, rounds=ROUNDS, checkpoint=plan, **more)  # type: ignore[arg-type]
 
 
-class Misfortune:
+class Misfortune(fedpace.sim.Observer):
     """Kills a worker at step 4, and when another has taken its place says who they are and waits."""
-
-    traces = False
 
     def __init__(self) -> None:
         self.first: list[int] = []
 
-    def step(self, record: fedpace.record.recorder.StepRecord, x: object) -> None:
+    def recorded(self, record: StepRecord, x: object) -> None:
         from fedpace.compute import crew
 
         workers = [worker.process for kept in crew._kept for worker in kept.workers]
@@ -48,9 +47,7 @@ class Misfortune:
             print(*workers, flush=True)
             signal.pause()
 
-    def activity(self, activity: object) -> None: ...
 
-    def fate(self, fate: object) -> None: ...
 
 
 @contextmanager
@@ -74,7 +71,7 @@ def locks_and_forks(folder: Path) -> None:
 
 
 def trains_with_workers(folder: Path) -> None:
-    simulate(folder, compute="pool", workers=2, recorders=[Misfortune()])
+    simulate(folder, compute="pool", workers=2, observers=[Misfortune()])
 
 
 @contextmanager

@@ -10,6 +10,8 @@ import numpy as np
 from fedpace.aggregate import Cached, Pooled
 from fedpace.aggregate.protocol import Aggregator
 from fedpace.algorithm import Algorithm
+from fedpace.check.interface import check_interface
+from fedpace.check.purity import assert_value
 from fedpace.check.simulation import Invariants, models_in_use
 from fedpace.compute import Inline
 from fedpace.compute.protocol import Request
@@ -29,6 +31,8 @@ def check_pace(pace: Pace, *, clients: int = 6, steps: int = 12, runs: int = 20)
 
     The same seed gives the same steps, so the rule draws only from the streams it is handed.
     """
+    assert_value(pace)
+    check_interface(pace, clients)
     for seed in range(runs):
         devices = hostile_devices(clients, seed)
         first, second = (Log(), Log())

@@ -73,7 +73,7 @@ TABLE: dict[Event, dict[str, dict[Enum, Enum]]] = {
         "line": {FREE: SENDING},
         "asked": {NO: NO, YES: NO},
     },
-    Event.ANSWER: {"line": {SENDING: FREE}},
+    Event.ANSWER: {"line": {SENDING: FREE, FREE: FREE}},  # answers may be repeated
     Event.LEAVE: {
         "work": {IDLE: IDLE, TRAINING: IDLE, RESTING: RESTING},
         "store": {EMPTY: EMPTY, STORED: EMPTY},

@@ -247,12 +247,13 @@ class Client:
         """
         s, config = self.state, self.config
         s.life.move(Event.ANSWER)
-        if s.upload is not None and receipt.taken >= s.upload.session:
-            self._remember()
-        if receipt.resync:
-            s.up = config.up.resync(s.up)
         s.sessions = max(s.sessions, receipt.taken)
-        s.upload = s.pending = None
+        if s.upload is not None:
+            if receipt.taken >= s.upload.session:
+                self._remember()
+            if receipt.resync:
+                s.up = config.up.resync(s.up)
+            s.upload = s.pending = None
         return self._may_upload()
 
     def connected(self, taken: int) -> Update | None:

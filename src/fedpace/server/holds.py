@@ -2,11 +2,9 @@
 
 A version is held from the moment the server orders a model to be sent until the update made from it has been
 answered, or will not come. Models sent to one client are held by their order, one at a time: a newer order
-overtakes an older one. A broadcast holds its version once for all clients, until the next one; a client that takes
-a broadcast model holds it for itself.
-
-A client that is interrupted at any time may be sent a model while another is still on its way, and will train on both
-in turn (`several`): it holds all of them until it has reported from a newer one.
+overtakes an older one, except where clients work until they are interrupted: what they do when a model comes is still
+wanted. A broadcast holds its version once for all clients, until the next one; a client that takes a broadcast model
+holds it for itself.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ class Ordered:
 
 @dataclass(slots=True)
 class Holds:
-    """`taken`: the broadcast versions each client took, in order. `answered`: the newest each reported from."""
+    """`taken`: further versions a client may report from, in order. `answered`: the newest each reported from."""
 
     orders: dict[int, Ordered] = field(default_factory=dict)  # client -> the last model sent to it alone
     broadcast: Ordered | None = None  # the newest
@@ -35,18 +33,18 @@ class Holds:
     answered: dict[int, int] = field(default_factory=dict)
     kept: list[int] = field(default_factory=list)  # broadcasts that the driver is still delivering
 
-    def send(self, client: int, version: int, round: int, versions: Versions, several: int = 0) -> None:
+    def send(self, client: int, version: int, round: int, versions: Versions) -> None:
         """A model is ordered for one client; an older order is overtaken."""
         versions.hold(version)
-        self.overtake(client, versions, several)
+        self.cancel(client, versions)
         self.orders[client] = Ordered(version, round)
 
-    def overtake(self, client: int, versions: Versions, several: int) -> None:
-        """An order is no longer the newest: its model is given back, or stays with `several` others at most."""
-        order = self.orders.get(client)
-        if several and order is not None and order.version not in self.taken.get(client, ()):
-            self.take(client, order.version, several, versions)
-        self.cancel(client, versions)
+    def send_beside(self, client: int, version: int, round: int, most: int, versions: Versions) -> None:
+        """A model is ordered for a client that may still report from the one before, and from what it took."""
+        older = self.orders.get(client)
+        if older is not None:
+            self.take(client, older.version, most, versions)
+        self.send(client, version, round, versions)
 
     def cancel(self, client: int, versions: Versions) -> None:
         """What was ordered for this client alone is over."""
@@ -70,7 +68,7 @@ class Holds:
         versions.release(version)
 
     def take(self, client: int, version: int, most: int, versions: Versions) -> None:
-        """A client has a model beside the newest order; beyond `most` models its oldest is given back."""
+        """A client may report from this version too; beyond `most` models its oldest is given back."""
         versions.hold(version)
         mine = self.taken.setdefault(client, [])
         mine.append(version)
@@ -94,7 +92,7 @@ class Holds:
             return
         order = self.orders.get(client)
         if order is not None and order.version == version:
-            self.cancel(client, versions)
+            self.give_back(client, versions)
             return
         mine = self.taken.get(client, [])
         done = mine.index(version) + 1 if version in mine else 0
@@ -105,15 +103,10 @@ class Holds:
             self.taken.pop(client, None)
         self.answered[client] = max(version, self.answered.get(client, -1))
 
-    def answer_of_several(self, client: int, version: int, several: int, versions: Versions) -> None:
-        """An update from this version was taken; a second copy of it may still be on its way, older ones are not."""
-        order = self.orders.get(client)
-        if order is not None and order.version <= version:
-            self.overtake(client, versions, several)
-        mine = self.taken.get(client, [])
-        for past in [past for past in mine if past < version]:
-            mine.remove(past)
-            versions.release(past)
+    def offers(self, client: int, version: int) -> bool:
+        """Whether this client may take this version: it is, or was, broadcast and is still being delivered."""
+        newest = self.broadcast is not None and self.broadcast.version == version
+        return newest or version in self.kept or version in self.taken.get(client, ())
 
     def all(self) -> Iterator[int]:
         """Every reason to hold a version, one by one."""
@@ -125,5 +118,9 @@ class Holds:
     def give_back(self, client: int, versions: Versions) -> None:
         """Nothing more will come from this client."""
         self.cancel(client, versions)
+        self.forget_taken(client, versions)
+
+    def forget_taken(self, client: int, versions: Versions) -> None:
+        """What this client was doing is over; the model last sent to it may still be on its way."""
         for version in self.taken.pop(client, ()):
             versions.release(version)

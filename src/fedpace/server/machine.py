@@ -8,26 +8,18 @@ import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
 from fedpace.algorithm import Algorithm
-from fedpace.errors import ConfigError, DivergedError, RemoteError, require, require_count
+from fedpace.errors import ConfigError, DivergedError, ProtocolError, RemoteError, require, require_count
 from fedpace.link import NonFiniteError, ResyncError
 from fedpace.link.frame import Kind, expect
 from fedpace.pace import ByShare
 from fedpace.pace.available import Available
-from fedpace.pace.protocol import (
-    Broadcast,
-    Continuous,
-    Interrupt,
-    Interruptible,
-    Order,
-    Send,
-    WakeAt,
-    awaited,
-)
+from fedpace.pace.protocol import Order, WakeAt, awaited
 from fedpace.random import stream
 from fedpace.server.admission import is_amount, is_count, objection, shown
 from fedpace.server.journey import Decoded, Journey
 from fedpace.server.messages import Answer, Parcel, Receipt, Skipped, Step, Steps, Update
 from fedpace.server.models import Models
+from fedpace.server.orders import Orders
 from fedpace.server.state import Counts, Failures, ServerState
 from fedpace.vector import Vector, freeze
 
@@ -56,6 +48,7 @@ class Server:
         self.up, self.down = algorithm.uplink, algorithm.downlink
         self._journey = Journey(algorithm, self.up, seed)
         self._models = Models(algorithm, self.down, clients, seed)
+        self._orders = Orders(algorithm)
         x = freeze(x.copy())
         aggregate = algorithm.aggregate.init(x, clients)
         self.state = ServerState(
@@ -139,7 +132,7 @@ class Server:
         if unexpected := self.algorithm.pace.expects(update, s.version, s.pace) or self._late(update):
             s.counts.refused += 1
             return self._answer(update, False, unexpected)
-        if not self._holds_its_version(update):
+        if not self._orders.has(update, s):
             return self._refuse_malformed(update, f"version {update.version} is not held for it")
         try:
             decoded = self._journey.decode(update, s)
@@ -151,22 +144,21 @@ class Server:
         s.bad_updates.clear()
         return self._offer(update, decoded, control)
 
-    def lost(self, client: int) -> Steps:
-        """What this client was doing will not arrive."""
+    def lost(self, client: int, round: int | None = None) -> Steps:
+        """What this client was doing will not arrive.
+
+        `round` is that of the order it came from, where the driver knows: an overtaken one was not waited for.
+        """
         s = self.state
-        if self._several:  # it had nothing to report, perhaps because its model is on its way
-            s.holds.overtake(client, s.versions, self._several)
-        else:
-            s.holds.give_back(client, s.versions)
+        if round is not None and self._orders.overtaken(client, round, s):
+            return ()
+        self._orders.lost(client, s)
         return self._without(client)
 
     def left(self, client: int) -> Steps:
         """A client is no longer there. What a polled client has stored, it still has when it comes back."""
         self.state.absent.add(client)
-        behaviour = self.algorithm.pace.client
-        stores = isinstance(behaviour, Continuous) and behaviour.polled
-        if not stores:
-            self.state.holds.give_back(client, self.state.versions)
+        self._orders.left(client, self.state)
         return self._without(client)
 
     def joined(self, client: int, samples: float | None = None) -> None:
@@ -188,9 +180,10 @@ class Server:
 
     def dispatch(self, now: float) -> list[Order]:
         """What to send now: Send, Broadcast, Poll and Interrupt orders. Never to be called from within itself."""
-        require(
-            not self._dispatching, "dispatch", "a nested call", "called when no other dispatch is under way"
-        )
+        if self._dispatching:
+            raise ProtocolError(
+                "dispatch cannot be called from within itself: its orders would be given twice"
+            )
         self._dispatching = True
         try:
             s, pace = self.state, self.algorithm.pace
@@ -198,39 +191,17 @@ class Server:
             orders = pace.dispatch(s.version, now, available, s.pace, self._draw)
             if orders and awaited(pace, s.pace) > 1:
                 s.bad_updates.clear()  # others are waited for now
-            return [order for order in map(self._filled, orders) if not isinstance(order, WakeAt)]
+            filled = [self._orders.filled(order, s) for order in orders]
+            return [order for order in filled if not isinstance(order, WakeAt)]
         finally:
             self._dispatching = False
-
-    def _filled(self, order: Order) -> Order:
-        """The order with its version, which is held from now on."""
-        s, now = self.state, self.state.version
-        match order:
-            case Send(client, past):
-                version = now if past < 0 else past
-                s.holds.send(client, version, now, s.versions, self._several)
-                return Send(client, version, now)
-            case Broadcast():
-                s.holds.announce(now, now, s.versions)
-                return Broadcast(now, now)
-            case Interrupt(client):
-                if self._averages:
-                    s.holds.send(client, now, now, s.versions)
-                return Interrupt(client, now, now)
-            case WakeAt(seconds):
-                s.wake_at = seconds
-        return order
 
     def retrieve(self, client: int, version: int, round: int) -> Parcel:
         """The frames of a model, made for the client that takes it now, or once for all where they are the same.
 
         RemoteError if the model is not, or no longer, held for this client.
         """
-        holds = self.state.holds
-        order = holds.orders.get(client)
-        overtaken = self._several and version in holds.taken.get(client, ())
-        if (order is None or order.version != version) and not overtaken:
-            self._take_broadcast(client, version)
+        self._orders.take(client, version, self.state)
         return self._parcel_for(client, version, round)
 
     def preview(self, version: int, round: int) -> Parcel:
@@ -245,14 +216,6 @@ class Server:
     def release(self, version: int) -> None:
         """The end of `keep`."""
         self.state.holds.release(version, self.state.versions)
-
-    def _take_broadcast(self, client: int, version: int) -> None:
-        s = self.state
-        held = s.holds.broadcast is not None and version in s.versions.holders
-        again = not self._reuses and s.holds.answered.get(client, -1) >= version
-        if not held or again:
-            raise RemoteError(f"client {client}: version {shown(version)} is not held for it")
-        s.holds.take(client, version, self.algorithm.limits.versions, s.versions)
 
     def _parcel_for(self, client: int, version: int, round: int) -> Parcel:
         key = (self.state.version, version, round)
@@ -284,15 +247,8 @@ class Server:
             s.kept.append(contribution)
         else:
             self._journey.take(contribution, decision.count, control, s)
-        self._answered(client, contribution.version)
+        s.holds.answer(client, contribution.version, s.versions)
         return self._answer(update, True, decision.reason, steps=self._steps(decision.step))
-
-    def _answered(self, client: int, version: int) -> None:
-        s = self.state
-        if self._several and version >= 0:
-            s.holds.answer_of_several(client, version, self._several, s.versions)
-        else:
-            s.holds.answer(client, version, s.versions)
 
     def _steps(self, due: bool) -> Steps:
         """The step that is due, and those that follow from updates kept for after it."""
@@ -387,7 +343,7 @@ class Server:
 
     def _gone(self, client: int) -> Steps:
         """What was ordered of this client came to nothing; what it took of broadcasts it may still report from."""
-        self.state.holds.overtake(client, self.state.versions, self._several)
+        self.state.holds.cancel(client, self.state.versions)
         return self._without(client)
 
     def _without(self, client: int) -> Steps:
@@ -405,33 +361,8 @@ class Server:
     # ------------------------------------------------------------ small questions
 
     def _late(self, update: Update) -> str:
-        """Whether the client has been sent a newer model since; what it is doing now is not touched."""
-        order = self.state.holds.orders.get(update.client)
-        interrupted = isinstance(self.algorithm.pace.client, Interruptible)  # it sends what it has
-        overtaken = order is not None and update.round < order.round and not interrupted
+        overtaken = self._orders.overtaken(update.client, update.round, self.state)
         return "late: a newer model was sent to it" if overtaken else ""
-
-    def _holds_its_version(self, update: Update) -> bool:
-        """Whether the client was given the model it says it started from."""
-        if self._averages:
-            return True
-        return self.state.holds.has(update.client, update.version, self._reuses)
-
-    @property
-    def _averages(self) -> bool:
-        behaviour = self.algorithm.pace.client
-        return isinstance(behaviour, Interruptible) and behaviour.averaging is not None
-
-    @property
-    def _several(self) -> int:
-        """How many models may be on their way to one client: several to one that is interrupted at any time."""
-        interruptible = isinstance(self.algorithm.pace.client, Interruptible)
-        return self.algorithm.limits.versions if interruptible else 0
-
-    @property
-    def _reuses(self) -> bool:
-        behaviour = self.algorithm.pace.client
-        return isinstance(behaviour, Continuous) and behaviour.reuse_model
 
     def _known_shares(self) -> Vector | None:
         """p_i of all clients, where they are drawn by them; a client that never registered counts as one sample."""

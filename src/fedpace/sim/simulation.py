@@ -183,9 +183,8 @@ class Simulation:
         if not self.server.is_present(number) or held_up or not client.ready():
             return
         delivery = self.state.broadcasts.take(client, self.now, self.devices)
-        if delivery is not None:
+        if delivery is not None and self._begin(client, delivery):
             self.state.idle.discard(number)
-            self._begin(client, delivery)
         elif not self.on_demand:
             self.state.idle.add(number)
             arrival = self.state.broadcasts.next_arrival_s(number, self.now, self.devices)
@@ -237,16 +236,18 @@ class Simulation:
 
     # ------------------------------------------------------------ sessions
 
-    def _begin(self, client: Client, delivery: Delivery) -> None:
-        """Take the model out of the receive buffer and train, unless the server has given it up meanwhile."""
+    def _begin(self, client: Client, delivery: Delivery) -> bool:
+        """Take the model out of the receive buffer and train; False: it was overtaken on its way."""
         try:
             parcel = self.server.retrieve(client.number, delivery.version, delivery.round)
-        except RemoteError:  # it was still on its way when its client left, or when a newer one was ordered
-            self.state.idle.update(() if self.on_demand else (client.number,))
-            return
+        except RemoteError:
+            if isinstance(self.config.behaviour, Continuous):
+                raise  # a broadcast is there for everybody until it has reached everybody
+            return False
         session = self._train(client, parcel, pay=self.charged or delivery.missed)
         if not self.config.down.shared and parcel.model is not None:
             self._tell(Observer.lossy, "down", parcel.model, session.start)
+        return True
 
     def _train(self, client: Client, parcel: Parcel, *, pay: bool) -> Session:
         """Begin a session from this model, after its transfer where it is paid for now."""
@@ -284,7 +285,8 @@ class Simulation:
             client.lose()
             self._drop_session(client, session)
         if not isinstance(self.config.behaviour, Continuous):
-            self._take_steps(self.server.lost(client.number))
+            round = None if session is None else session.round
+            self._take_steps(self.server.lost(client.number, round))
 
     def _leave(self, client: Client) -> None:
         """A client goes away and what it was doing comes to nothing."""
@@ -293,8 +295,8 @@ class Simulation:
             self._tell(Observer.trained, client.number, running, times, self.now)
         for session in client.leave():
             self._drop_session(client, session)
-        if self.on_demand:
-            client.take()
+        if not isinstance(self.config.behaviour, Continuous):
+            client.take()  # the server sends a newer one
 
     def _drop_session(self, client: Client, session: Session | Update) -> None:
         number = session.number if isinstance(session, Session) else session.session
