@@ -28,8 +28,3 @@ def test_a_clip_is_a_length(clip: object) -> None:
 def test_limits_are_positive_and_finite(bound: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=f"Limits.{next(iter(bound))} must be"):
         Limits(**bound)
-
-
-def test_whole_models_cannot_be_clipped() -> None:
-    with pytest.raises(ConfigError, match="clip"):
-        replace(algorithms.quafl(clients_per_round=2), clip=1.0)

@@ -65,20 +65,17 @@ from pathlib import Path
 algorithm = fedpace.algorithms.ca2fl(client_lr=0.1, steps=2, buffer=2, concurrency=3)
 task = fedpace.tasks.quadratics(np.arange(12.0).reshape(4, 3), initial=1.0)
 
-class Power:
-    traces = False
-    def step(self, record, x):
+class Power(fedpace.sim.Observer):
+    def recorded(self, record, x):
         if record.version == 5:
             raise KeyboardInterrupt
-    def activity(self, activity): ...
-    def fate(self, fate): ...
 
 def run(**more):
     return fedpace.simulate(algorithm, task, rounds=8, keep_models=True, **more)
 
 plan = Checkpoints("run", every=2)
 try:
-    run(checkpoint=plan, recorders=[Power()])
+    run(checkpoint=plan, observers=[Power()])
 except KeyboardInterrupt:
     print("interrupted")
 try:

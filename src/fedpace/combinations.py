@@ -98,12 +98,6 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda a: _averaging(a) and a.aggregate != Pooled(None),
     ),
     Refusal(
-        "mutual averaging (QuAFL), and a clip on updates",
-        "clients send whole models, whose length says nothing of how far they moved",
-        "use Interrupting(averaging=False)",
-        lambda a: _averaging(a) and a.clip is not None,
-    ),
-    Refusal(
         "mutual averaging (QuAFL), and an uplink that remembers earlier values",
         "clients send whole models, which no earlier one can stand for or be owed to",
         "use a codec alone",

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import fedpace
-from fedpace.sim.observer import StepRecord
 from fedpace import algorithms
 from fedpace.errors import ConfigError
 from fedpace.record import Checkpoints
 from fedpace.record.locks import is_locked, locked
+from fedpace.sim.observer import StepRecord
 from fedpace.tasks import quadratics
 
 ROOT = Path(__file__).parents[2]
@@ -46,8 +46,6 @@ class Misfortune(fedpace.sim.Observer):
         elif record.version > 4 and workers != self.first:
             print(*workers, flush=True)
             signal.pause()
-
-
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import numpy as np
 
 from fedpace.algorithm import Algorithm
 from fedpace.link import Dense
+from fedpace.link.frame import sealed
 from fedpace.local import SGD
 from fedpace.pace.protocol import Pace
 from fedpace.server import Answer, Server, Skipped, Step, Update
@@ -63,4 +64,4 @@ def skipped(answer: Answer) -> Skipped:
 
 def not_finite_frame() -> bytes:
     """What no sender of ours makes: a dense frame with NaN in it."""
-    return frame(1.5, 2.5).replace(np.float64(1.5).tobytes(), np.float64("nan").tobytes())
+    return sealed(frame(1.5, 2.5).replace(np.float64(1.5).tobytes(), np.float64("nan").tobytes()))

@@ -48,7 +48,9 @@ class Journey:
         if "update" not in update.frames:
             raise NonFiniteError("the session failed")
         delta, memory = self.delta(update, s)
-        short, control, clipped = self._clipped(delta, self._control(update, s))
+        short, control, clipped = self._clipped(
+            delta, self._control(update, s), s.x if update.version < 0 else None
+        )
         client, session = int(update.client), int(update.session)
         contribution = Contribution(
             client=client,
@@ -69,13 +71,18 @@ class Journey:
             return None
         return CONTROL.decode(update.frames.get("control", b""), s.x.size).astype(s.x.dtype, copy=False)
 
-    def _clipped(self, delta: Vector, control: Vector | None) -> tuple[Vector, Vector | None, bool]:
+    def _clipped(
+        self, delta: Vector, control: Vector | None, x: Vector | None
+    ) -> tuple[Vector, Vector | None, bool]:
+        """Both vectors within the bound; a whole model, by its distance from the server's `x`."""
         bound = self.algorithm.clip
         if bound is None:
             return delta, control, False
-        short = shortened(delta, bound)
+        moved = delta if x is None else delta - x
+        short = shortened(moved, bound)
         beside = None if control is None else shortened(control, bound)
-        return short, beside, short is not delta or beside is not control
+        clipped = short is not moved or beside is not control
+        return (delta if short is moved else short if x is None else x + short), beside, clipped
 
     def fold(self, contribution: Contribution, s: ServerState) -> Any:
         """The correction's state with this update in it; NonFiniteError if its squares overflow.
