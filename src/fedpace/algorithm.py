@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from fedpace.aggregate import Mean
+from fedpace.aggregate.expected import expected_work
 from fedpace.aggregate.protocol import Aggregator
 from fedpace.combinations import refuse_impossible
 from fedpace.link import Dense, as_downlink, as_uplink
@@ -36,11 +39,17 @@ class Algorithm:
     def __post_init__(self) -> None:
         refuse_impossible(self)
 
-    def bound(self, layout: Layout) -> Algorithm:
-        """The algorithm as it runs on a model of this layout."""
-        if not self.per_tensor:
-            return self
-        return replace(self, up=bound(self.up, layout), down=bound(self.down, layout))
+    def bound(
+        self, layout: Layout, clients: int = 0, samples: Callable[[int], float] | None = None
+    ) -> Algorithm:
+        """The algorithm as it runs on a model of this layout and, if they are told, with these clients."""
+        bound_now: dict[str, Any] = {}
+        if self.per_tensor:
+            bound_now = {"up": bound(self.up, layout), "down": bound(self.down, layout)}
+        if samples is not None and hasattr(self.aggregate, "settled"):
+            work = partial(expected_work, self.local, self.pace, clients, samples)
+            bound_now["aggregate"] = self.aggregate.settled(work)
+        return replace(self, **bound_now) if bound_now else self
 
     @property
     def uplink(self) -> Uplink:

@@ -26,7 +26,11 @@ class Contribution:
 
 
 class Aggregator(Protocol):
-    """An aggregation rule. Streams: each update is folded in on arrival and need not be kept."""
+    """An aggregation rule. Streams: each update is folded in on arrival and need not be kept.
+
+    A rule may have `settled(known)`, called once before a run: `known()` tells the clients' expected work
+    (`ExpectedWork`, or None), and what it returns runs in the rule's place.
+    """
 
     def init(self, x: Vector, clients: int) -> Any:
         """The state before the first update."""

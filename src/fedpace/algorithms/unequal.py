@@ -43,7 +43,7 @@ def fednova(
     epochs: Epochs = None,
     batch_size: int | None = 10,
     clients_per_round: int | None = None,
-    tau_eff: str | float = "default",
+    tau_eff: str | float = "population",
     momentum: float = 0.0,
     prox_mu: float = 0.0,
     server_lr: float = 1.0,
@@ -54,8 +54,10 @@ def fednova(
 ) -> Algorithm:
     """Average normalised updates, so that clients that do more steps do not pull the optimum to themselves.
 
-    `momentum` is the clients', `beta` and `nu` the server's; both together are the paper's hybrid
-    (its undamped factor gmf is beta = gmf, nu = 1, server_lr = 1 / (1 - gmf)).
+    `tau_eff`: "population" (the same for every round, so that sampled rounds are unbiased), "sampled" (of a round's
+    own clients, as the listing has it), "steps" or a number. `momentum` is the clients', `beta` and `nu` the
+    server's; both together are the paper's hybrid (its undamped factor gmf is beta = gmf, nu = 1,
+    server_lr = 1 / (1 - gmf)).
     """
     return Algorithm(
         name="fednova",
@@ -72,7 +74,9 @@ def fednova_vr(
     epochs: Epochs = None,
     batch_size: int | None = 10,
     clients_per_round: int | None = None,
+    tau_eff: str | float = "population",
     momentum: float = 0.0,
+    prox_mu: float = 0.0,
     accumulate: bool = True,
     server_lr: float = 1.0,
     beta: float = 0.0,
@@ -84,8 +88,8 @@ def fednova_vr(
     return Algorithm(
         name="fednova_vr",
         pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size, momentum=momentum),
-        aggregate=Normalised("default", weighting),
+        local=local(client_lr, steps, epochs, batch_size, momentum=momentum, prox_mu=prox_mu),
+        aggregate=Normalised(tau_eff, weighting),
         server_opt=Momentum(server_lr, beta, nu),
         correction=VarianceReduced(accumulate, weighting),
     )

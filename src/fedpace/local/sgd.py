@@ -100,6 +100,22 @@ class SGD:
             return _passes(self.epochs, rng) * self.batches(samples)
         return _fitting(self.seconds or 0.0, seconds_per_step)
 
+    def outcomes(self, client: int, samples: float) -> tuple[int, ...] | None:
+        """The step counts a session may have, all equally likely (scripted ones: as often as they come up).
+
+        None where the clock decides, or where `steps` has no entry for the client.
+        """
+        if self.epochs is not None:
+            low, high = self.epochs if isinstance(self.epochs, tuple) else (self.epochs, self.epochs)
+            return tuple(passes * self.batches(samples) for passes in range(low, high + 1))
+        if self.steps is None:
+            return None
+        try:
+            rounds = len(self.steps) if _per_round(self.steps) else 1
+            return tuple(_scripted(self.steps, client, round) for round in range(rounds))
+        except ConfigError:
+            return None
+
     @property
     def random_work(self) -> bool:
         """Whether `work` draws from its generator."""
@@ -175,6 +191,10 @@ def _fitting(budget_s: float, seconds_per_step: float) -> int:
     require_number(seconds_per_step, "seconds per step", above=0, allowed="> 0 for a time budget")
     # a billionth of a step of slack, so that 0.3 s hold three steps of 0.1 s
     return max(1, math.floor(budget_s / seconds_per_step + 1e-9))
+
+
+def _per_round(steps: Steps) -> bool:
+    return isinstance(steps, tuple) and isinstance(steps[0], tuple)
 
 
 def _scripted(steps: Steps, client: int, round: int) -> int:

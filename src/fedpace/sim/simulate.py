@@ -37,7 +37,7 @@ def prepare(
     devices = (population or Population.from_times(1.0)).bind(task.clients, seed)
     x = task.initial(seed)
     server = Server(
-        algorithm.bound(task.layout),
+        algorithm.bound(task.layout, task.clients, task.samples),
         x,
         task.clients,
         seed=seed,

@@ -1,0 +1,61 @@
+"""What is known of the clients' work before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from fedpace.pace import ByShare, Pace, Replayed, Rounds, Uniform, WithReplacement
+from fedpace.vector import Vector
+
+EVERYBODY, UNIFORM, SHARE, OTHER = "everybody", "uniform", "share", "other"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectedWork:
+    """Every client's expected work in a session, and how the members of a server step are chosen."""
+
+    samples: Vector  # n_i
+    steps: Vector  # E[K_i]
+    a_norm1: Vector  # E ||a_i||_1
+    choice: str  # everybody, uniform, share (probability n_i / n) or other
+
+
+def expected_work(
+    local: Any, pace: Pace, clients: int, samples: Callable[[int], float]
+) -> ExpectedWork | None:
+    """None where the clock decides how much a client does, or a local rule does not tell."""
+    if not hasattr(local, "outcomes"):
+        return None
+    sizes = [samples(client) for client in range(clients)]
+    outcomes = [local.outcomes(client, size) for client, size in enumerate(sizes)]
+    if None in outcomes:
+        return None
+
+    @cache
+    def mean(of: Callable[[int], float], steps: tuple[int, ...]) -> float:
+        return float(np.mean([of(k) for k in steps]))
+
+    return ExpectedWork(
+        np.array(sizes),
+        np.array([mean(float, steps) for steps in outcomes]),
+        np.array([mean(local.a_norm1, steps) for steps in outcomes]),
+        choice_of(pace, clients),
+    )
+
+
+def choice_of(pace: Any, clients: int) -> str:
+    """How a pacing rule chooses the members of a step."""
+    select = getattr(pace, "select", None)
+    if isinstance(select, ByShare):
+        return SHARE
+    if isinstance(select, WithReplacement):
+        return UNIFORM
+    if not isinstance(select, Uniform):
+        return OTHER
+    everybody = isinstance(pace, Rounds | Replayed) and (pace.per_step or clients) >= clients
+    return EVERYBODY if everybody else UNIFORM
