@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from fedpace.aggregate import Mean
-from fedpace.aggregate.expected import expected_work
+from fedpace.aggregate.expected import settled
 from fedpace.aggregate.protocol import Aggregator
 from fedpace.combinations import refuse_impossible
 from fedpace.link import Dense, as_downlink, as_uplink
@@ -43,13 +42,11 @@ class Algorithm:
         self, layout: Layout, clients: int = 0, samples: Callable[[int], float] | None = None
     ) -> Algorithm:
         """The algorithm as it runs on a model of this layout and, if they are told, with these clients."""
-        bound_now: dict[str, Any] = {}
-        if self.per_tensor:
-            bound_now = {"up": bound(self.up, layout), "down": bound(self.down, layout)}
-        if samples is not None and hasattr(self.aggregate, "settled"):
-            work = partial(expected_work, self.local, self.pace, clients, samples)
-            bound_now["aggregate"] = self.aggregate.settled(work)
-        return replace(self, **bound_now) if bound_now else self
+        rules = (self.aggregate, self.local, self.pace)
+        known = self if samples is None else replace(self, aggregate=settled(*rules, clients, samples))
+        if not self.per_tensor:
+            return known
+        return replace(known, up=bound(self.up, layout), down=bound(self.down, layout))
 
     @property
     def uplink(self) -> Uplink:

@@ -25,6 +25,13 @@ class ExpectedWork:
     choice: str  # everybody, uniform, share (probability n_i / n) or other
 
 
+def settled(aggregate: Any, local: Any, pace: Pace, clients: int, samples: Callable[[int], float]) -> Any:
+    """The aggregation rule for these clients: itself, unless it has `settled` and wants to know their work."""
+    if not hasattr(aggregate, "settled"):
+        return aggregate
+    return aggregate.settled(lambda: expected_work(local, pace, clients, samples))
+
+
 def expected_work(
     local: Any, pace: Pace, clients: int, samples: Callable[[int], float]
 ) -> ExpectedWork | None:

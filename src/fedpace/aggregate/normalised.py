@@ -76,7 +76,7 @@ class Normalised:
         shares = work.samples if by_samples else np.ones_like(work.samples)
         unbiased = self.weighting == "samples" and work.choice == UNIFORM
         return Normalised(
-            float(shares @ work.a_norm1 / shares.sum()),
+            math.fsum(shares * work.a_norm1) / math.fsum(shares),
             self.weighting,
             float(work.samples.mean()) if unbiased else None,
         )

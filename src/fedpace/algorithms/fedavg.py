@@ -36,7 +36,11 @@ def fedsgd(
     weighting: str = "uniform",
     select: Select = "uniform",
 ) -> Algorithm:
-    """One local step each, by default on all of a client's data: distributed gradient descent."""
+    """One local step each, by default on all of a client's data: distributed gradient descent (McMahan et al.).
+
+    Sun et al. call general momentum with nu = 0 "FedSGD"; that one takes local steps and is our fedavg with a
+    `server_lr`.
+    """
     return Algorithm(
         name="fedsgd",
         pace=synchronous(clients_per_round, select),

@@ -25,7 +25,10 @@ def fedgm(
     weighting: str = "uniform",
     select: Select = "uniform",
 ) -> Algorithm:
-    """General (quasi-hyperbolic) server momentum: nu=0 FedAvg, nu=1 FedAvgM, nu=beta FedNAG."""
+    """General (quasi-hyperbolic) server momentum: nu=0 FedAvg, nu=1 FedAvgM, nu=beta FedNAG.
+
+    The paper calls nu=0 "FedSGD": FedAvg with a server rate, not the one-step `fedsgd`.
+    """
     return Algorithm(
         name="fedgm",
         pace=synchronous(clients_per_round, select),

@@ -51,6 +51,6 @@ MEANINGS = {
     "steps": "local steps of a session: a number, or one per client; none: by epochs",
     "tau": "threshold of the lazy rule; 0: never",
     "tau_down": "the same for models; 0: never",
-    "tau_eff": "effective steps of a round: population (all clients' mean of ||a||), sampled (the round's own), steps or a number",
+    "tau_eff": "effective steps of a round: population (of all clients), sampled (its own), steps or a number",
     "weighting": "clients count the same, or by their samples: uniform or samples",
 }

@@ -111,8 +111,7 @@ class SGD:
         if self.steps is None:
             return None
         try:
-            rounds = len(self.steps) if _per_round(self.steps) else 1
-            return tuple(_scripted(self.steps, client, round) for round in range(rounds))
+            return tuple(_scripted(self.steps, client, round) for round in range(_rounds(self.steps)))
         except ConfigError:
             return None
 
@@ -193,8 +192,9 @@ def _fitting(budget_s: float, seconds_per_step: float) -> int:
     return max(1, math.floor(budget_s / seconds_per_step + 1e-9))
 
 
-def _per_round(steps: Steps) -> bool:
-    return isinstance(steps, tuple) and isinstance(steps[0], tuple)
+def _rounds(steps: Steps) -> int:
+    """How many rounds are scripted; 1 where all are alike."""
+    return len(steps) if isinstance(steps, tuple) and isinstance(steps[0], tuple) else 1
 
 
 def _scripted(steps: Steps, client: int, round: int) -> int:
