@@ -11,7 +11,8 @@ C/(α n) = 1 and have no proof of their own. Read as the proofs have it where th
 - the drift term is 5 η_l² K L² (σ² + 6Kσ_g²) / √(2ε) (printed with K², or with η² for η_l²);
 - conditions keep η_l under the root (printed without, which needs η_l <= 1), (m − n) where sampling is bounded (printed
   n − 1, no condition at all for n = 1), and the 2 of Lemma F.6;
-- G² for G³ (A.3, E.1); the terms with H divided by η η_l K like all others (printed undivided), L for L², ε for √ε.
+- G² for G³ (A.3, E.1); the terms with H divided by η η_l K like all others (printed undivided), L for L², and ε and √ε
+  exchanged where the unit asks for it.
 
 What they do not give: the lazy term and, both ways, the terms with H do not vanish, and the latter *grow* as η_l
 falls: the error memory of the downlink is never bounded. "O(1/T)" is 1/√(TKm) with T = Km put in.
@@ -160,7 +161,7 @@ def _down(setting: Setting, server: Adaptive, link: Compression, client_lr: floa
         return 0.0
     s, eps, product = setting, server.eps, server.lr * client_lr * setting.steps
     first, g, c = link.first(server, s), math.sqrt(s.gradient), link.down_threshold
-    slope = g * (1 + s.smoothness * product * (1 / math.sqrt(eps) + first * s.size / eps))
+    slope = g * (1 + s.smoothness * product / math.sqrt(eps) * (1 + first * s.size))
     off = server.lr * s.radius / ((1 - server.beta1) * math.sqrt(eps))
     square = s.smoothness * (link.down_gamma**2 + c**2) * off**2
     return (slope * (link.down_gamma + c) * off + square * (5 + 2 * (1 + c**2))) / product
@@ -186,5 +187,5 @@ def suggested_threshold(clients: int, per_round: int, alpha: float = 1.0) -> flo
 
 
 def memory_bound(q: float, client_lr: float, steps: float, gradient: float) -> float:
-    """||e||² <= 4q²/(1 − q²)² η_l² K² G², the error memory of a client that is never judged lazy (Lemma F.3)."""
+    """||e||² <= 4q²/(1 − q²)² η_l² K² G², the error memory of a client that is never judged lazy (F.6)."""
     return 4 * q**2 / (1 - q**2) ** 2 * (client_lr * steps) ** 2 * gradient
