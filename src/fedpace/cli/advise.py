@@ -38,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, metavar, meaning in PROBLEM:
         problem.add_argument(f"--{name}", type=number, metavar=metavar, help=meaning)
     problem.add_argument(
+        "--size", type=count, metavar="D", help="parameters of the model (default: the task's, or 10,000)"
+    )
+    problem.add_argument(
         "--estimate", action="store_true", help="measure these, and what codecs lose, on the task"
     )
     out = parser.add_argument_group("output")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fedpace.theory.delays import Delays
     from fedpace.theory.two_way_bounds import Compression
 
+DEFAULT_SIZE = 10_000  # parameters of a model nothing is said about
 CLOCK_STEPS = 400  # server steps of the run that only keeps time
 MEASURED_ROUNDS = 5  # in which a codec is looked at
 # options that are also parameters of algorithms
@@ -34,13 +35,28 @@ def command(args: argparse.Namespace) -> int:
     plan, problem = make_plan(args, algorithm, task)
     found = advise(plan)
     advise_show.figures(f"{args.algorithm} on {_where(args, task)}", problem)
+    _show_stages(plan)
     advise_show.sections(found)
     show.console().print(_line(plan))
+    if args.picture is not None and plan.work is not None:
+        from fedpace.record import plot
+        from fedpace.theory import picture
+
+        plot.save(picture.picture(plan.work), args.picture)
     if args.plot is not None:
         from fedpace.cli import advise_plot
 
         advise_plot.draw(args, plan, task)
     return 0
+
+
+def _show_stages(plan: Plan) -> None:
+    from fedpace.server_opt import Momentum, Stages
+
+    server = plan.algorithm.server_opt
+    if isinstance(server, Stages) and all(isinstance(rule, Momentum) for rule in server.rules):
+        stale = "; lr c below: mean stability with these delays" if plan.delays.largest else ""
+        advise_show.stage_table(server, plan.delays.chances, stale)
 
 
 def _given(args: argparse.Namespace) -> list[tuple[str, Any]]:
@@ -131,14 +147,26 @@ def _setting(
         setting = measured.setting(args.clients, steps, per_round)
         problem = [Figure(e.name, e.value, MEASURED, e.how) for e in measured.all]
     else:
-        size = 1 if task is None else int(task.layout.size)
+        size = args.size or (DEFAULT_SIZE if task is None else int(task.layout.size))
         setting, problem = Setting(1.0, args.clients, steps, per_round, size=size), []
     given = {name: value for name, *_ in PROBLEM if (value := getattr(args, name)) is not None}
     for name, _, meaning in PROBLEM:
-        if name in given or not args.estimate:
+        if name in given or (not args.estimate and _matters(name, algorithm)):
             how = "given" if name in given else "--estimate measures it"
             problem.append(Figure(f"{name}, {meaning}", given.get(name, 1.0), ASSUMED, how))
     return replace(setting, **given), problem
+
+
+def _matters(name: str, algorithm: Algorithm) -> bool:
+    """Whether a theorem about this algorithm has this constant."""
+    from fedpace.link import Literal
+    from fedpace.pace import Polled
+    from fedpace.server_opt import AMSGrad
+
+    adaptive = isinstance(algorithm.server_opt, AMSGrad)
+    if name == "radius":
+        return adaptive and isinstance(algorithm.down, Literal)
+    return name != "gradient" or adaptive or isinstance(algorithm.pace, Polled)
 
 
 def _codecs(
@@ -185,7 +213,11 @@ def delays_of(algorithm: Algorithm, task: Task | None, args: argparse.Namespace,
     from fedpace.theory.idle import Idle
     from fedpace.vector import Layout
 
-    idle = Idle(args.clients, samples, Layout.of({"x": (1,)})) if task is None else Idle.like(task)
+    idle = (
+        Idle(args.clients, samples, Layout.of({"x": (args.size or DEFAULT_SIZE,)}))
+        if task is None
+        else Idle.like(task)
+    )
     options: dict[str, Any] = {"evaluate_every": None, "traces": False, "compute": "inline"}
     try:
         run = simulate(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fedpace.server_opt import Stages
     from fedpace.theory import Figure, Section, Setting, Work
     from fedpace.theory.advisor import StageRow
+    from fedpace.theory.stability import Delays
 
 
 def work(planned: Work, setting: Setting, client_lr: float, rounds: int, picture_file: str | None) -> None:
@@ -29,11 +30,22 @@ def work(planned: Work, setting: Setting, client_lr: float, rounds: int, picture
 def server(
     stages: Stages, setting: Setting, client_lr: float, delay: int | None, steps: Sequence[float]
 ) -> None:
-    """The stage table, what is outside the theory, limits and bounds, and the rates that are stable."""
+    """The stage table, limits and bounds, and the rates that are stable."""
+    from fedpace.theory import advisor
+
+    delays = 1 if delay is None else delay + 1
+    stability = "" if delay is None else f"; lr c below: mean stability, delays uniform on 0..{delay}"
+    table = stage_table(stages, delays, stability)
+    figures("server momentum", advisor.server_momentum(stages, setting, client_lr, delay, steps))
+    show.console().print(_recommended(table, setting, client_lr, delays))
+
+
+def stage_table(stages: Stages, delays: Delays, stability: str = "") -> Sequence[StageRow]:
+    """Every stage with what its momentum does, and which constraints of the theory it breaks."""
     from fedpace.theory import advisor, violations
 
     columns = ("rounds", "lr", "beta", "nu", "W1", "rounds x lr", "mean age", "variance", "lr c below")
-    table = advisor.stage_rows(stages, 1 if delay is None else delay + 1)
+    table = advisor.stage_rows(stages, delays)
     rows = [
         (
             f"{row.first}-{row.last}",
@@ -42,14 +54,12 @@ def server(
         )
         for row in table
     ]
-    stability = "" if delay is None else f"; lr c below: mean stability, delays uniform on 0..{delay}"
     caption = f"exact; Sun et al. 2024, sections 3 and 4{stability}"
     show.table(columns, rows, "r" * len(columns), caption=caption)
     show.console().print()
     for violation in violations(stages):
         show.console().print(f"outside the theory: {violation}")
-    figures("server momentum", advisor.server_momentum(stages, setting, client_lr, delay, steps))
-    show.console().print(_recommended(table, setting, client_lr, 1 if delay is None else delay + 1))
+    return table
 
 
 def _recommended(table: Sequence[StageRow], setting: Setting, client_lr: float, delays: int) -> str:
@@ -75,7 +85,7 @@ def sections(found: Iterable[Section]) -> None:
     for section in found:
         figures(section.title, section.figures)
         for note in section.notes:
-            show.console().print(f"note: {note}")
+            show.console().print(f"note: {note}\n")
 
 
 def figures(title: str, found: Iterable[Figure]) -> None:

@@ -30,6 +30,7 @@ from fedpace.theory.setting import Setting
 from fedpace.theory.stability import contraction, mean_square_limit
 
 HALF = 0.5
+LOSSLESS = 1e-6  # q² below which a codec only rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +42,27 @@ class Recommended:
     step: float  # c, or what normalising and adapting makes of it: η times this is what must be stable
     limit: float  # of η c: mean square, where few updates make a step
     because: str
+    exact: bool = True  # on a quadratic; codecs and caches are modelled as delays
 
 
 def recommended(
-    algorithm: Algorithm, setting: Setting, rounds: int, delays: Delays, work: ExpectedWork | None = None
+    algorithm: Algorithm,
+    setting: Setting,
+    rounds: int,
+    delays: Delays,
+    work: ExpectedWork | None = None,
+    q: float | None = None,
 ) -> Recommended:
-    """Rates for this algorithm on a problem of this smoothness; `work` where clients do unequal amounts."""
+    """Rates for this algorithm on a problem of this smoothness.
+
+    `work` where clients do unequal amounts; `q`, what codecs lose of a norm, measured instead of at worst.
+    """
     client_lr = _local_rate(algorithm, setting, rounds, work)
     step = _step(algorithm, setting, client_lr, work)
-    limits = [_limit(algorithm, rule, setting, delays) for rule in _rules(algorithm.server_opt)]
-    limit = min(limits)
+    limit = min(_limit(algorithm, rule, setting, delays, q) for rule in _rules(algorithm.server_opt))
     most = min(1.0, HALF * limit) / step
-    return Recommended(client_lr, most, step, limit, _because(algorithm, limit, delays))
+    exact = lossless(algorithm, setting.size) and not isinstance(algorithm.aggregate, Cached)
+    return Recommended(client_lr, most, step, limit, _because(limit, delays), exact)
 
 
 def _local_rate(algorithm: Algorithm, setting: Setting, rounds: int, work: ExpectedWork | None) -> float:
@@ -94,13 +104,13 @@ def _step(algorithm: Algorithm, setting: Setting, client_lr: float, work: Expect
 
 
 def _gain(algorithm: Algorithm) -> float:
-    """How much larger than the fresh update the server's step may be: lazy rules, and AMSGrad's floor √ε."""
-    gain, up = 1.0, algorithm.up
+    """How much larger than the fresh update the server's step may be: lazy rules, and floors of adaptive servers."""
+    gain, up, server = 1.0, algorithm.up, algorithm.server_opt
     if isinstance(up, Lazy) and up.tau > 0:
         gain *= 2.0 if up.rule == "aa" else 1.0 + up.tau
-    if isinstance(algorithm.server_opt, AMSGrad):
-        gain /= math.sqrt(algorithm.server_opt.eps)
-    return gain
+    if isinstance(server, AMSGrad):
+        return gain / math.sqrt(server.eps)
+    return gain / float(getattr(server, "eps", 1.0))
 
 
 def _rules(server: Any) -> Sequence[tuple[float, float]]:
@@ -112,10 +122,12 @@ def _rules(server: Any) -> Sequence[tuple[float, float]]:
     return [(float(getattr(server, "b1", 0.0)), 1.0)]
 
 
-def _limit(algorithm: Algorithm, rule: tuple[float, float], setting: Setting, delays: Delays) -> float:
+def _limit(
+    algorithm: Algorithm, rule: tuple[float, float], setting: Setting, delays: Delays, q: float | None
+) -> float:
     """Of η c. A compressor with ||C(x) − x||² <= q² ||x||² and a memory delivers with 1/(1 − q²) rounds' delay."""
-    up = _rounds_owed(algorithm.up, setting.size)
-    down = _rounds_owed(algorithm.down, setting.size)
+    up = _rounds_owed(algorithm.up, setting.size, q)
+    down = _rounds_owed(algorithm.down, setting.size, q)
     chances = np.asarray(delays.chances)
     if isinstance(algorithm.down, Difference):
         up, down = up + down - 1, 1
@@ -131,11 +143,19 @@ def _limit(algorithm: Algorithm, rule: tuple[float, float], setting: Setting, de
     )
 
 
-def _rounds_owed(link: Any, size: int) -> int:
-    q2 = worst_quality(codec_of(link), size) ** 2
-    return 1 if q2 <= 1e-6 else math.ceil(1 / max(1 - q2, 1 / 256) - 1e-9)
+def _rounds_owed(link: Any, size: int, q: float | None = None) -> int:
+    """1/(1 − q²) rounds, 256 at most; 1 where nothing is lost."""
+    worst = worst_quality(codec_of(link), size)
+    q2 = worst**2 if q is None or worst**2 <= LOSSLESS else q**2
+    return 1 if q2 <= LOSSLESS else math.ceil(1 / max(1 - q2, 1 / 256) - 1e-9)
 
 
-def _because(algorithm: Algorithm, limit: float, delays: Delays) -> str:
+def lossless(algorithm: Algorithm, size: int) -> bool:
+    """Whether every update arrives as it was made."""
+    whole = _rounds_owed(algorithm.up, size) == _rounds_owed(algorithm.down, size) == 1
+    return whole and not isinstance(algorithm.up, Lazy)
+
+
+def _because(limit: float, delays: Delays) -> str:
     stale = f", staleness up to {len(delays.chances) - 1}" if len(delays.chances) > 1 else ""
     return f"server_lr times c is at most half of {limit:.3g}, the stability limit on a quadratic{stale}"

@@ -61,6 +61,28 @@ def normalised(work: Work, setting: Setting, client_lr: float, rounds: int) -> t
     )
 
 
+def surrogate(work: Work, setting: Setting, client_lr: float, rounds: int) -> tuple[Figure, ...]:
+    """FedAvg and FedProx: the bound on the surrogate they descend, and what Theorem 2 makes of it for the objective."""
+    smooth = setting.smoothness
+    highest = nova.limit(work, smooth)
+    rate, at = rate_held(client_lr, highest)
+    problem: dict[str, Any] = {
+        "smoothness": smooth,
+        "sigma2": setting.noise,
+        "kappa2": setting.spread,
+        "gap": setting.gap,
+    }
+    own = nova.bound(work, rate, rounds, w=work.w, **problem).total
+    whole = final_error(work.chi2, own, kappa2=setting.spread)
+    where = f"{WANG}, (96), everybody taking part"
+    return (
+        Figure("client_lr up to which the bounds hold", highest, SUFFICIENT, f"{WANG}, (98), (99)"),
+        Figure(f"mean squared gradient of the surrogate{at}", own, UPPER, where),
+        Figure(f"mean squared gradient of the objective{at}", whole, UPPER, f"{WANG}, Theorem 2, (113)"),
+        Figure("rate on the surrogate", rates.fedavg_rate(work, rounds), ORDER, f"{WANG}, Cor. 1, (126)"),
+    )
+
+
 def _orders(work: Work, size: int, rounds: int, draws: int | None) -> tuple[Figure, ...]:
     best = rates.rate_optimal_lr(size, work.mean_steps, rounds)
     alpha = rates.best_proximal(size, work.mean_steps, rounds)

@@ -8,27 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from fedpace.aggregate import Cached, Normalised, PerStep, Weighted
+from fedpace.aggregate import Cached, Mean, Normalised, PerStep, Weighted
 from fedpace.aggregate.expected import ExpectedWork, expected_work
 from fedpace.algorithm import Algorithm
 from fedpace.errors import require
-from fedpace.link import Lazy, Literal
-from fedpace.pace import Arrivals, Buffered, Polled, Rounds
+from fedpace.link import EF21, Difference, Lazy, Literal
+from fedpace.pace import Arrivals, Buffered, Immediate, Interrupting, Polled, Rounds
 from fedpace.server_opt import AMSGrad, Momentum, Stages
 from fedpace.theory.advisor.buffered import buffered
 from fedpace.theory.advisor.momentum import server_momentum
-from fedpace.theory.advisor.nova import bias, normalised
+from fedpace.theory.advisor.nova import bias, normalised, surrogate
 from fedpace.theory.advisor.polled import polled
 from fedpace.theory.advisor.two_way import two_way
 from fedpace.theory.compression import codec_of, worst_quality
 from fedpace.theory.delays import Delays
-from fedpace.theory.figure import ADVICE, EXACT, MEASURED, STABILITY, Figure, Section
-from fedpace.theory.recommend import Recommended, recommended
+from fedpace.theory.figure import ADVICE, EXACT, MEASURED, ORDER, STABILITY, Figure, Section
+from fedpace.theory.recommend import Recommended, lossless, recommended
 from fedpace.theory.sampling import note
 from fedpace.theory.setting import Setting
 from fedpace.theory.stability import stability_limit
 from fedpace.theory.two_way_bounds import Adaptive, Compression
 from fedpace.theory.work import Work
+
+NOTHING = 1e-12  # chi-squared of equal work, up to rounding
+NO_THEOREM = "none of the five papers has a theorem about this algorithm; the rates are from stability alone"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,16 +100,18 @@ class Plan:
         return self.setting.size / (4.0 * levels**2) if self.cache_q is None else self.cache_q
 
     def recommended(self) -> Recommended:
-        return recommended(self.algorithm, self.setting, self.rounds, self.delays, self.expected)
+        q = None if self.compression is None else self.compression.q
+        return recommended(self.algorithm, self.setting, self.rounds, self.delays, self.expected, q)
 
 
 def advise(plan: Plan) -> list[Section]:
     """Everything the five papers say about this plan, from delays to recommended rates."""
-    sections = [_staleness(plan)] if plan.delays.largest or plan.delays.measured else []
-    sections += _work(plan)
-    own = _theorems(plan)
-    require(bool(own or sections), "algorithm", plan.algorithm.name, "one the five papers are about")
-    return [*sections, *own, _rates(plan)]
+    pace = plan.algorithm.pace
+    modelled = not isinstance(pace, Immediate | Interrupting)
+    require(modelled, "algorithm", plan.algorithm.name, "one whose server adds up updates, not models")
+    delays = [_staleness(plan)] if plan.delays.largest or plan.delays.measured else []
+    own = [*_work(plan), *_theorems(plan)]
+    return [*delays, *own, _rates(plan, () if own else (NO_THEOREM,))]
 
 
 def _staleness(plan: Plan) -> Section:
@@ -143,31 +148,36 @@ def _law(plan: Plan) -> str:
 
 
 def _work(plan: Plan) -> list[Section]:
-    """The bias of plain averaging where clients do unequal work, and FedNova's numbers where it is used."""
-    work, aggregate = plan.work, plan.algorithm.aggregate
-    if work is None or isinstance(plan.algorithm.pace, Polled | Arrivals | Buffered):
+    """FedNova's numbers where it is used; where clients do unequal work or weigh gradients, plain averaging's."""
+    work, a = plan.work, plan.algorithm
+    if work is None or a.correction is not None or not isinstance(a.pace, Rounds):
         return []
-    sections = []
-    nova = isinstance(aggregate, Normalised)
-    if nova or (work.chi2 > 1e-12 and not isinstance(aggregate, PerStep)):
-        sections.append(Section("plain averaging", bias(work, plan.setting)))
-    if nova:
-        said = note(plan.algorithm, plan.clients, plan.samples)
-        figures = normalised(work, plan.setting, plan.algorithm.local.lr, plan.rounds)
-        sections.append(Section("fednova", figures, (said,) if said else ()))
-    return sections
+    lr, setting, rounds = a.local.lr, plan.setting, plan.rounds
+    if isinstance(a.aggregate, Normalised):
+        said = note(a, plan.clients, plan.samples)
+        figures = normalised(work, setting, lr, rounds)
+        nova = Section("fednova", figures, (said,) if said else ())
+        return [Section("plain averaging", bias(work, setting)), nova]
+    if isinstance(a.server_opt, AMSGrad) or (work.chi2 < NOTHING and _plain_steps(a)):
+        return []
+    return [Section("plain averaging", (*bias(work, setting), *surrogate(work, setting, lr, rounds)))]
+
+
+def _plain_steps(algorithm: Algorithm) -> bool:
+    return not (algorithm.local.momentum or algorithm.local.prox_mu)
 
 
 def _theorems(plan: Plan) -> list[Section]:
     a, client_lr, server_lr = plan.algorithm, plan.algorithm.local.lr, plan.server_lr
     delay = plan.delays.largest
+    if a.correction is not None or not _plain_steps(a) or isinstance(a.aggregate, Normalised):
+        return []
     if isinstance(a.server_opt, AMSGrad) and isinstance(a.pace, Rounds):
-        aa = isinstance(a.up, Lazy) and a.up.rule == "aa"
-        return [two_way(plan.setting, plan.adaptive, plan.link, client_lr, plan.rounds, aa=aa)]
+        return _adaptive(plan)
     if isinstance(a.pace, Polled | Arrivals):
         iid = isinstance(a.pace, Arrivals)
         return [polled(plan.setting, client_lr, server_lr, delay, plan.rounds, iid=iid)]
-    if isinstance(a.pace, Buffered) and not isinstance(a.aggregate, PerStep):
+    if isinstance(a.pace, Buffered) and isinstance(a.aggregate, Mean | Cached):
         cached = isinstance(a.aggregate, Cached)
         age, shares = plan.delays.cache_age, tuple(plan.delays.shares)
         options: dict[str, Any] = {"cached": cached, "q": plan.worst_cache_q, "shares": shares}
@@ -175,15 +185,28 @@ def _theorems(plan: Plan) -> list[Section]:
     return _momentum(plan)
 
 
+def _adaptive(plan: Plan) -> list[Section]:
+    a = plan.algorithm
+    if (
+        isinstance(a.up, EF21)
+        or isinstance(getattr(a.up, "link", None), EF21)
+        or isinstance(a.down, Difference)
+    ):
+        return []  # two_way: our own
+    aa = isinstance(a.up, Lazy) and a.up.rule == "aa"
+    return [two_way(plan.setting, plan.adaptive, plan.link, a.local.lr, plan.rounds, aa=aa)]
+
+
 def _momentum(plan: Plan) -> list[Section]:
     a, server = plan.algorithm, plan.algorithm.server_opt
-    if isinstance(server, Momentum):
-        server = Stages(((plan.rounds, server),))
-    if not isinstance(server, Stages) or isinstance(a.aggregate, Normalised):
+    stages = Stages(((plan.rounds, server),)) if isinstance(server, Momentum) else server
+    if not isinstance(stages, Stages) or not all(isinstance(rule, Momentum) for rule in stages.rules):
+        return []
+    if not isinstance(a.aggregate, Mean | Weighted | PerStep) or not lossless(a, plan.setting.size):
         return []
     delay = plan.delays.largest if isinstance(a.aggregate, PerStep) else None
     steps, chances = plan.arriving_steps, plan.delays.chances
-    figures = server_momentum(server, plan.setting, a.local.lr, delay, steps, chances)
+    figures = server_momentum(stages, plan.setting, a.local.lr, delay, steps, chances)
     return [Section("server momentum", figures)]
 
 
@@ -197,7 +220,7 @@ def claimed(algorithm: Algorithm, size: int) -> Compression:
     return Compression(q, 0.0, 0.0, threshold, both, 0.0, down.tau if both else 0.0)
 
 
-def _rates(plan: Plan) -> Section:
+def _rates(plan: Plan, notes: tuple[str, ...]) -> Section:
     found = plan.recommended()
     server = plan.algorithm.server_opt
     beta, nu = (server.beta, server.nu) if isinstance(server, Momentum) else (0.0, 0.0)
@@ -211,7 +234,7 @@ def _rates(plan: Plan) -> Section:
         "mean square: few updates per step are stricter" if len(plan.delays.chances) > 1 else "on a quadratic"
     )
     figures += [
-        Figure("limit that is halved", found.limit, EXACT, few),
+        Figure("limit that is halved", found.limit, EXACT if found.exact else ORDER, few),
         Figure(
             "c, what client_lr makes of curvature L",
             found.step,
@@ -221,4 +244,4 @@ def _rates(plan: Plan) -> Section:
         Figure("client_lr", found.client_lr, ADVICE, "min(1/2, sqrt(M/(K T))) / L, and FedNova's tau_eff"),
         Figure("server_lr", found.server_lr, ADVICE, found.because),
     ]
-    return Section("recommended to begin with", tuple(figures))
+    return Section("recommended to begin with", tuple(figures), notes)
