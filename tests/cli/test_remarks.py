@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-SMALL = ("--task", "digits", "--clients", 4, "--rounds", 1, "--set", "clients_per_round=1", "--set", "steps=1")
+SMALL = (
+    "--task",
+    "digits",
+    "--clients",
+    4,
+    "--rounds",
+    1,
+    "--set",
+    "clients_per_round=1",
+    "--set",
+    "steps=1",
+)
 
 
 @pytest.mark.parametrize(("tau_eff", "noted"), [("sampled", True), ("population", False)])

@@ -15,6 +15,7 @@ from fedpace.errors import ConfigError, DivergedError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from fedpace.algorithm import Algorithm
@@ -28,12 +29,13 @@ RUN, BOUND, ADVISED = "#0072B2", "#0072B2", "#D55E00"
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A run at some rates: the mean squared gradient up to each of some steps."""
+    """A run at some rates: the mean squared gradient up to each of some steps, and the loss there."""
 
     client_lr: float
     server_lr: float
     steps: Sequence[int]
     mean: Sequence[float]
+    loss: Sequence[float]
 
 
 def draw(args: argparse.Namespace, plan: Plan, task: Task | None) -> None:
@@ -94,7 +96,8 @@ def _curve(args: argparse.Namespace, task: Task, plan: Plan, algorithm: Algorith
         squared_gradient(task, models[t], clients, by_samples=weighted, seed=args.seed) for t in looked
     ]
     mean = np.cumsum(squares) / np.arange(1, len(squares) + 1)
-    return Curve(algorithm.local.lr, _lr(algorithm), [t + 1 for t in looked], mean.tolist())
+    losses = [float(task.evaluate(models[t])["loss"]) for t in looked]
+    return Curve(algorithm.local.lr, _lr(algorithm), looked, mean.tolist(), losses)
 
 
 def _lr(algorithm: Algorithm) -> float:
@@ -103,25 +106,33 @@ def _lr(algorithm: Algorithm) -> float:
 
 
 def picture(plan: Plan, promise: Guarantee, inside: Curve, advised: Curve) -> Figure:
+    """Left what the bound is about, right what training is about."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     from fedpace.record.plot import STYLE
 
-    staged = hasattr(plan.algorithm.server_opt, "stages")
-    steps = [plan.rounds] if staged else [step for step in inside.steps if step > 1] or [plan.rounds]
-    bounds = [promise.bound(inside.client_lr, step) for step in steps]
     with rc_context(STYLE):
-        figure = Figure(figsize=(7.5, 4.2), layout="constrained")
-        axes = figure.subplots()
-        look: dict[str, Any] = {"marker": "_", "markersize": 14} if staged else {"linestyle": "--"}
-        axes.plot(steps, bounds, color=BOUND, label=f"bound at the rates below: {promise.source}", **look)
+        figure = Figure(figsize=(10.5, 4.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _draw_bound(left, plan, promise, inside)
         for curve, colour, name in ((inside, RUN, "within its condition"), (advised, ADVISED, "recommended")):
             label = f"run, {name}: client_lr {curve.client_lr:.3g}, server_lr {curve.server_lr:.3g}"
-            axes.plot(curve.steps, curve.mean, color=colour, label=label)
-        axes.set_yscale("log")
-        axes.set_xlabel("server steps")
-        axes.set_ylabel("mean squared gradient so far")
-        axes.legend(loc="best", fontsize=9)
-        axes.set_title(f"{plan.algorithm.name}: what is promised and what happens", loc="left", fontsize=10)
+            left.plot(curve.steps, curve.mean, color=colour, label=label)
+            right.plot(curve.steps, curve.loss, color=colour)
+        left.set_yscale("log")
+        for axes, what in ((left, "mean squared gradient so far"), (right, "loss on held-out data")):
+            axes.set_xlabel("server steps")
+            axes.set_title(what, loc="left", fontsize=10)
+        figure.legend(loc="outside lower center", ncols=1, fontsize=9)
+        figure.suptitle(f"{plan.algorithm.name}: what is promised, and what happens", x=0.01, ha="left")
     return figure
+
+
+def _draw_bound(axes: Axes, plan: Plan, promise: Guarantee, inside: Curve) -> None:
+    """As a curve, or at the end alone where stages are made for one length."""
+    staged = hasattr(plan.algorithm.server_opt, "stages")
+    steps = [plan.rounds] if staged else [step for step in inside.steps if step] or [plan.rounds]
+    bounds = [promise.bound(inside.client_lr, step) for step in steps]
+    look: dict[str, Any] = {"marker": "_", "markersize": 14} if staged else {"linestyle": "--"}
+    axes.plot(steps, bounds, color=BOUND, label=f"bound within its condition: {promise.source}", **look)

@@ -157,5 +157,6 @@ def lossless(algorithm: Algorithm, size: int) -> bool:
 
 
 def _because(limit: float, delays: Delays) -> str:
-    stale = f", staleness up to {len(delays.chances) - 1}" if len(delays.chances) > 1 else ""
-    return f"server_lr times c is at most half of {limit:.3g}, the stability limit on a quadratic{stale}"
+    stale = f" with staleness up to {len(delays.chances) - 1}" if len(delays.chances) > 1 else ""
+    what = "1" if HALF * limit >= 1 else f"half of the limit{stale}"
+    return f"server_lr c = {what}: stable on a quadratic of curvature L"

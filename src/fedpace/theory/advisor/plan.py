@@ -22,7 +22,7 @@ from fedpace.theory.advisor.polled import polled
 from fedpace.theory.advisor.two_way import two_way
 from fedpace.theory.compression import codec_of, worst_quality
 from fedpace.theory.delays import Delays
-from fedpace.theory.figure import ADVICE, EXACT, MEASURED, ORDER, STABILITY, Figure, Section
+from fedpace.theory.figure import ADVICE, EXACT, MEASURED, ORDER, STABILITY, UPPER, Figure, Section
 from fedpace.theory.recommend import Recommended, lossless, recommended
 from fedpace.theory.sampling import note
 from fedpace.theory.setting import Setting
@@ -238,7 +238,7 @@ def _rates(plan: Plan, notes: tuple[str, ...]) -> Section:
         Figure(
             "c, what client_lr makes of curvature L",
             found.step,
-            EXACT,
+            UPPER,
             "1 - (1 - client_lr L)^K, and factors",
         ),
         Figure("client_lr", found.client_lr, ADVICE, "min(1/2, sqrt(M/(K T))) / L, and FedNova's tau_eff"),
