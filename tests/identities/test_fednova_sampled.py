@@ -128,6 +128,23 @@ def test_random_steps_count_by_their_expectation() -> None:
     assert found.tau_eff == pytest.approx(np.dot(sizes, mean) / 800, rel=1e-12)
 
 
+def test_clients_with_as_much_data_are_looked_at_once() -> None:
+    """A hundred thousand clients of two sizes: two questions about work, and everybody's own answer."""
+
+    class Asked(SGD):
+        asked: list[int] = []
+
+        def outcomes(self, client: int, samples: float) -> tuple[int, ...] | None:
+            self.asked.append(client)
+            return super().outcomes(client, samples)
+
+    local = Asked(0.1, epochs=2, batch_size=10)
+    work = expected_work(local, Rounds(1), 100_000, lambda client: 10.0 if client % 2 else 30.0)
+    assert work is not None
+    assert sorted(Asked.asked) == [0, 1]
+    assert work.steps[:4].tolist() == [6, 2, 6, 2]
+
+
 def test_scripted_steps_count_by_their_mean_over_the_rounds() -> None:
     scripted = algorithms.fednova(
         client_lr=0.1, steps=[[1, 2], [3, 6]], clients_per_round=1, weighting="uniform"
@@ -185,5 +202,5 @@ def test_unknown_work_is_said_too() -> None:
 
 def test_variance_reduction_with_a_proximal_pull_ends_at_the_optimum() -> None:
     algorithm = algorithms.fednova_vr(client_lr=0.05, steps=STEPS, batch_size=None, prox_mu=1.0, tau_eff=2.0)
-    run = fedpace.simulate(algorithm, TASK, rounds=600, evaluate_every=None)
+    run = fedpace.simulate(algorithm, TASK, rounds=400, evaluate_every=None)
     assert float(run.model[0]) == pytest.approx(2.30, abs=1e-9)

@@ -20,8 +20,6 @@ from fedpace.server_opt import Momentum, Stages
 from fedpace.theory.multistage import w1
 from fedpace.theory.setting import Setting
 
-__all__ = ["Bound", "Schedule", "Setting"]
-
 
 @dataclass(frozen=True, slots=True)
 class Schedule:

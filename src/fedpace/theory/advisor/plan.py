@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ NOTHING = 1e-12  # chi-squared of equal work, up to rounding
 NO_THEOREM = "none of the five papers has a theorem about this algorithm; the rates are from stability alone"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """A run that is not run yet: an algorithm, its clients, and what is known of the problem and the delays."""
 
@@ -50,11 +51,11 @@ class Plan:
     def clients(self) -> int:
         return self.setting.clients
 
-    @property
+    @cached_property
     def expected(self) -> ExpectedWork | None:
         return expected_work(self.algorithm.local, self.algorithm.pace, self.clients, self.samples)
 
-    @property
+    @cached_property
     def work(self) -> Work | None:
         """Shares and draws of local work; None where the clock decides."""
         local = self.algorithm.local
