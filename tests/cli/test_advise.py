@@ -205,6 +205,10 @@ def test_the_picture_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[st
             ["fedgm", "--set", "steps=[1, 2]"],
             "steps must have an entry for each of the 100 clients; got fewer",
         ),
+        (
+            ["fedgm", "--set", "steps=5", "--delay", "3"],
+            "--delay must come without an algorithm, whose own rules decide it; got both",
+        ),
         (["--server-lr", "1", "--delay", "x"], "--delay must be a whole number >= 0; got 'x'"),
         (["--epochs", "2"], "--epochs must come with --samples or --task; got neither"),
         (["--epochs", "0", "--samples", "1,2"], "--epochs must be a whole number >= 1; got '0'"),

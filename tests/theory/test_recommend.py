@@ -14,6 +14,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.sim import Population
 from fedpace.theory import Setting, recommended
 from fedpace.theory.delays import Delays, by_law, seen_in
+from fedpace.theory.estimate import estimate
 from fedpace.theory.recommend import Recommended
 
 KINDS = (
@@ -182,3 +183,23 @@ def test_delay_lowers_the_server_rate() -> None:
     found = recommended(late, Setting(4.0, 4, 1), 16, delays)
     assert found.server_lr * found.step == pytest.approx(found.limit / 2)
     assert 0.4 < found.limit < 0.489
+
+
+@pytest.mark.parametrize("name", ["fedgm", "fednova", "ca2fl"])
+def test_recommended_rates_learn_digits(name: str) -> None:
+    """The demo's data, constants measured on it: the loss falls."""
+    task = tasks.load("digits", 20, "dirichlet:0.5")
+    more: dict[str, Any] = {"buffer": 5, "concurrency": 10} if name == "ca2fl" else {"clients_per_round": 5}
+    make = getattr(algorithms, name)
+    algorithm = make(epochs=1, **more)
+    delays = by_law(algorithm.pace, 20)
+    if delays is None:
+        run = fedpace.simulate(algorithm, task, rounds=30, evaluate_every=None, traces=False)
+        delays = seen_in(run.history, algorithm.pace, 20)
+    work = expected_work(algorithm.local, algorithm.pace, 20, task.samples)
+    assert work is not None
+    setting = estimate(task, 10, models=2).setting(20, float(work.steps.max()), 5)
+    found = recommended(algorithm, setting, 40, delays, work)
+    again = make(epochs=1, client_lr=found.client_lr, server_lr=found.server_lr, **more)
+    run = fedpace.simulate(again, task, rounds=40, evaluate_every=20, traces=False)
+    assert run.metrics["loss"] < 0.95 * task.evaluate(task.initial(0))["loss"]

@@ -106,7 +106,7 @@ def command(args: argparse.Namespace) -> int:
 
       fedpace advise ca2fl --task digits --population half-normal:5 --set buffer=10 --estimate
       fedpace advise defedavg_niid --clients 100 --set draws=10 --set steps=50 --population defedavg
-      fedpace advise multistage_fedgm --clients 100 --set steps=5 --rounds 1000 --plot bound.png
+      fedpace advise multistage_fedgm --task digits --rounds 200 --estimate --plot bound.png
       fedpace advise --steps 2,5,9 --samples 500,300,200
       fedpace advise --task digits --clients 100 --partition dirichlet:0.5 --epochs 1..6 --momentum 0.9
       fedpace advise --server-lr 2,1,0.5 --beta 0.9 --nu 0.9 --rounds 1000 --steps 5,5,5,5
@@ -118,6 +118,11 @@ def command(args: argparse.Namespace) -> int:
         if getattr(args, option) is not None:
             require_writable(getattr(args, option), f"--{option}")
     if args.algorithm is not None:
+        for name in ("delay", "nesterov"):
+            if getattr(args, name) not in (None, False):
+                raise ConfigError(
+                    f"--{name} must come without an algorithm, whose own rules decide it; got both"
+                )
         return advise_named.command(args)
     only_named = [name for name in ("estimate", "plot", "population", "set", "model") if getattr(args, name)]
     if only_named:

@@ -22,7 +22,18 @@ DEFAULT_SIZE = 10_000  # parameters of a model nothing is said about
 CLOCK_STEPS = 400  # server steps of the run that only keeps time
 MEASURED_ROUNDS = 5  # in which a codec is looked at
 # options that are also parameters of algorithms
-AS_SETTINGS = ("client_lr", "batch_size", "momentum", "prox_mu", "steps", "epochs", "weighting", "beta", "nu")
+AS_SETTINGS = (
+    "client_lr",
+    "batch_size",
+    "momentum",
+    "prox_mu",
+    "steps",
+    "epochs",
+    "weighting",
+    "beta",
+    "nu",
+    "couple",
+)
 
 
 def command(args: argparse.Namespace) -> int:
