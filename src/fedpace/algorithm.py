@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from fedpace.aggregate import Mean
+from fedpace.aggregate.expected import settled
 from fedpace.aggregate.protocol import Aggregator
 from fedpace.combinations import refuse_impossible
 from fedpace.errors import require, require_number
@@ -54,11 +56,15 @@ class Algorithm:
         said = [f for f in fields(self) if f.name not in GUARDS or getattr(self, f.name) != f.default]
         return f"Algorithm({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in said)})"
 
-    def bound(self, layout: Layout) -> Algorithm:
-        """The algorithm as it runs on a model of this layout."""
+    def bound(
+        self, layout: Layout, clients: int = 0, samples: Callable[[int], float] | None = None
+    ) -> Algorithm:
+        """The algorithm as it runs on a model of this layout and, if they are told, with these clients."""
+        rules = (self.aggregate, self.local, self.pace)
+        known = self if samples is None else replace(self, aggregate=settled(*rules, clients, samples))
         if not self.per_tensor:
-            return self
-        return replace(self, up=bound(self.up, layout), down=bound(self.down, layout))
+            return known
+        return replace(known, up=bound(self.up, layout), down=bound(self.down, layout))
 
     @property
     def uplink(self) -> Uplink:

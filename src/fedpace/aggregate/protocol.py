@@ -34,6 +34,9 @@ class Aggregator(Protocol):
 
     What `result` returns as the next state must not change any more: a step that is not taken starts again from
     it. What `add` returns is the step's own, and may reuse the vectors and tables that the step made.
+
+    A rule may have `settled(known)`, called once before a run: `known()` tells the clients' expected work
+    (`ExpectedWork`, or None), and what it returns runs in the rule's place.
     """
 
     def init(self, x: Vector, clients: int) -> Any:

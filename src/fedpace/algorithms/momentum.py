@@ -24,7 +24,10 @@ from fedpace.theory import multistage
 
 @named(beta=0.9, nu=0.9)
 def fedgm(**shared: Unpack[SynchronousMomentum]) -> Algorithm:
-    """General (quasi-hyperbolic) server momentum: nu=0 FedAvg, nu=1 FedAvgM, nu=beta FedNAG."""
+    """General (quasi-hyperbolic) server momentum: nu=0 FedAvg, nu=1 FedAvgM, nu=beta FedNAG.
+
+    The paper calls nu=0 "FedSGD": FedAvg with a server rate, not the one-step `fedsgd`.
+    """
     return Algorithm(**rounds(shared), server_opt=momentum_of(shared))
 
 

@@ -27,15 +27,17 @@ def fedprox(
 @named(weighting="samples")
 def fednova(
     *,
-    tau_eff: str | float = "default",
+    tau_eff: str | float = "population",
     momentum: float = 0.0,
     prox_mu: float = 0.0,
     **shared: Unpack[SynchronousMomentum],
 ) -> Algorithm:
     """Average normalised updates, so that clients that do more steps do not pull the optimum to themselves.
 
-    `momentum` is the clients', `beta` and `nu` the server's; both together are the paper's hybrid
-    (its undamped factor gmf is beta = gmf, nu = 1, server_lr = 1 / (1 - gmf)).
+    `tau_eff`: "population" (the same for every round, so that sampled rounds are unbiased), "sampled" (of a round's
+    own clients, as the listing has it), "steps" or a number. `momentum` is the clients', `beta` and `nu` the
+    server's; both together are the paper's hybrid (its undamped factor gmf is beta = gmf, nu = 1,
+    server_lr = 1 / (1 - gmf)).
     """
     rules = rounds(shared, momentum=momentum, prox_mu=prox_mu)
     rules["aggregate"] = Normalised(tau_eff, shared["weighting"])
@@ -44,11 +46,16 @@ def fednova(
 
 @named(weighting="samples")
 def fednova_vr(
-    *, momentum: float = 0.0, accumulate: bool = True, **shared: Unpack[SynchronousMomentum]
+    *,
+    tau_eff: str | float = "population",
+    momentum: float = 0.0,
+    prox_mu: float = 0.0,
+    accumulate: bool = True,
+    **shared: Unpack[SynchronousMomentum],
 ) -> Algorithm:
     """FedNova with cross-client variance reduction; `accumulate=False` is the rule as printed, which stops short."""
-    weighting, rules = shared["weighting"], rounds(shared, momentum=momentum)
-    rules["aggregate"] = Normalised("default", weighting)
+    weighting, rules = shared["weighting"], rounds(shared, momentum=momentum, prox_mu=prox_mu)
+    rules["aggregate"] = Normalised(tau_eff, weighting)
     correction = VarianceReduced(accumulate, weighting)
     return Algorithm(**rules, correction=correction, server_opt=momentum_of(shared))
 

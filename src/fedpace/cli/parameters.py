@@ -28,7 +28,7 @@ MEANINGS = {
     "eps": "keeps adaptive steps finite, > 0",
     "first": "a new client makes the model from the seed, or is sent it: seed or dense",
     "history": "none: on the clock; R: rounds that start from one of the last R models",
-    "k_ref": "updates are divided by their steps and multiplied by this; mean: by their mean",
+    "k_ref": "updates are divided by their steps and multiplied by this; mean: by all clients' mean",
     "max_staleness": "updates (or repeated values) older than so many steps are not used; none: any",
     "memory": "what error feedback remembers: ef or ef21; in lazy rules fresh or judged; none: the listing's",
     "mode": "as_published: what can be run; literal: the listing to the letter, in simulation only",
@@ -52,6 +52,6 @@ MEANINGS = {
     "steps": "local steps of a session: a number, or one per client; none: by epochs",
     "tau": "threshold of the lazy rule; 0: never",
     "tau_down": "the same for models; 0: never",
-    "tau_eff": "effective steps: default (mean of ||a||), steps (mean of K) or a number",
+    "tau_eff": "effective steps of a round: population (of all clients), sampled (its own), steps or a number",
     "weighting": "clients count the same, or by their samples: uniform or samples",
 }

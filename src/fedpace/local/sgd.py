@@ -110,6 +110,21 @@ class SGD:
             return most * self.batches(samples)
         return None
 
+    def outcomes(self, client: int, samples: float) -> tuple[int, ...] | None:
+        """The step counts a session may have, all equally likely (scripted ones: as often as they come up).
+
+        None where the clock decides, or where `steps` has no entry for the client.
+        """
+        if self.epochs is not None:
+            low, high = self.epochs if isinstance(self.epochs, tuple) else (self.epochs, self.epochs)
+            return tuple(passes * self.batches(samples) for passes in range(low, high + 1))
+        if self.steps is None:
+            return None
+        try:
+            return tuple(_scripted(self.steps, client, round) for round in range(_rounds(self.steps)))
+        except ConfigError:
+            return None
+
     @property
     def random_work(self) -> bool:
         """Whether `work` draws from its generator."""
@@ -185,6 +200,11 @@ def _fitting(budget_s: float, seconds_per_step: float) -> int:
     require_number(seconds_per_step, "seconds per step", above=0, allowed="> 0 for a time budget")
     # a billionth of a step of slack, so that 0.3 s hold three steps of 0.1 s
     return max(1, math.floor(budget_s / seconds_per_step + 1e-9))
+
+
+def _rounds(steps: Steps) -> int:
+    """How many rounds are scripted; 1 where all are alike."""
+    return len(steps) if isinstance(steps, tuple) and isinstance(steps[0], tuple) else 1
 
 
 def _scripted(steps: Steps, client: int, round: int) -> int:

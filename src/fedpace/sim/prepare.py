@@ -38,7 +38,7 @@ def prepare(
     require_count(seed, "seed", low=0)
     devices = (population or Population.from_times(1.0)).bind(task.clients, seed)
     x = task.initial(seed)
-    rules = _with_period(algorithm.bound(task.layout), task, devices, x)
+    rules = _with_period(algorithm.bound(task.layout, task.clients, task.samples), task, devices, x)
     server = Server(rules, x, task.clients, seed=seed, last=rounds, samples=_samples(algorithm, task))
     slab = None if spill is None else Slab(spill)
     return Simulation(server, task, devices, engine, *observers, eager=eager, slab=slab)
