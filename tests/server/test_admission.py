@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,30 @@ from fedpace.server.invariants import assert_sound
 from fedpace.server_opt import AMSGrad, Momentum
 
 HUGE = 10**400
-NO_AMOUNT = [1e300, HUGE, -HUGE, math.nan, math.inf, -math.inf, "1", None, True, -1, -0.5, [1], 1j]
+NO_AMOUNT = [
+    1e300,
+    HUGE,
+    -HUGE,
+    math.nan,
+    math.inf,
+    -math.inf,
+    "1",
+    None,
+    True,
+    -1,
+    -0.5,
+    [1],
+    1j,
+    10**13,
+    Fraction(HUGE),
+]
 NO_COUNT = [*NO_AMOUNT, 1.5, 1e9 + 0.5, np.float64(2.0)]
 NO_SESSION = [*NO_COUNT, 0, 10**12]
 
 
 def named(value: object) -> str:
+    if isinstance(value, Fraction):
+        return "fraction"
     return "huge" if isinstance(value, int) and abs(value) == HUGE else repr(value)[:24]
 
 

@@ -183,7 +183,7 @@ def test_a_broadcast_can_be_kept_while_it_is_on_its_way() -> None:
 @pytest.mark.parametrize("version", [1, 7, 10**9])
 def test_a_claimed_version_that_is_not_held_is_malformed(version: int) -> None:
     s = begun(Immediate(1, Scripted([[0], [1]])))
-    [answer] = deliver(s, update(0, version=version))
+    [answer] = deliver(s, update(0, version=version, round=0))
     assert (answer.accepted, s.counts.malformed, s.version) == (False, 1, 0)
     assert answer.receipt.reason == f"client 0: version {version} is not held for it"
 

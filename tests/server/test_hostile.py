@@ -62,12 +62,12 @@ def small(name: str, **guards: Any) -> Algorithm:
 class Driver:
     """Honest clients train at once when a model reaches them; the hostile one keeps what it is sent."""
 
-    def __init__(self, algorithm: Algorithm, seed: int = 0) -> None:
+    def __init__(self, algorithm: Algorithm, seed: int = 0, claim: dict[str, Any] | None = None) -> None:
         start = np.full(SIZE, 2.0)
         self.server = Server(algorithm, start, CLIENTS, seed=seed)
         config = ClientConfig.of(algorithm, start, seed)
         self.clients = [Client(config, number, 1.0, 1.0) for number in range(CLIENTS)]
-        self.now, self.sent = 0.0, list[Update]()
+        self.now, self.sent, self.claim = 0.0, list[Update](), claim or {}
 
     def turn(self) -> None:
         """One dispatch, and everything that follows from it at once."""
@@ -131,7 +131,7 @@ class Driver:
         while True:
             update = client.encode(self._delta(client))
             self.sent.append(update)
-            receipt, _ = self.server.receive(update, self.now)
+            receipt, _ = self.server.receive(replace(update, **self.claim), self.now)
             if not client.acknowledged(receipt):
                 return
 
@@ -287,6 +287,17 @@ def test_the_others_still_train_afterwards(name: str, thrown: list[Any]) -> None
         driver.turn()
     assert float(np.linalg.norm(driver.server.model - OPTIMUM)) < 0.6 * far
     assert_sound(driver.server)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("claim", [{"samples": 0.0}, {"steps": 0, "a_norm1": 0.0}], ids=["samples", "steps"])
+def test_clients_that_all_claim_nothing_end_nothing(name: str, claim: dict[str, Any]) -> None:
+    driver = Driver(small(name), claim=claim)
+    driver.server.left(BAD)
+    for _ in range(5):
+        driver.turn()
+        assert_sound(driver.server)
+    assert driver.server.counts.malformed == 0
 
 
 def test_the_driver_itself_trains() -> None:

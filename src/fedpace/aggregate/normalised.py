@@ -97,7 +97,8 @@ class Normalised:
     def result(self, state: NormalisedState) -> tuple[Vector, NormalisedState]:
         mean = state.mean.mean()
         named = isinstance(self.tau_eff, str)
-        tau = float(state.work / state.mean.weight if named else float(self.tau_eff) / state.unit)
+        weight = state.mean.weight or 1.0  # updates without any weight move nothing
+        tau = float(state.work / weight if named else float(self.tau_eff) / state.unit)
         if tau != 1.0:
             mean *= tau
         return mean, NormalisedState(Total())

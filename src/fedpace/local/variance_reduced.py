@@ -73,4 +73,5 @@ class VarianceReduced:
 
     def stepped(self, state: VarianceState) -> VarianceState:
         weights = {**state.weights, **state.new_weights}
-        return VarianceState(state.total / math.fsum(weights.values()), state.total, weights, {})
+        weight = math.fsum(weights.values()) or 1.0  # clients without any weight correct nothing
+        return VarianceState(state.total / weight, state.total, weights, {})

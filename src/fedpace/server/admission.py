@@ -11,8 +11,11 @@ import numbers
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from fedpace.algorithm import Algorithm
 from fedpace.server.messages import WHOLE_MODEL, Update
+from fedpace.server.state import ServerState
 
 FRAMES = ({"update"}, {"update", "control"}, {"resync"}, set[str]())
 LARGEST = 2**53  # whole numbers beyond it are not exact as floats
@@ -26,27 +29,26 @@ def is_count(value: object, most: float = LARGEST) -> bool:
 
 def is_amount(value: object, most: float) -> bool:
     """A finite number in 0..most."""
-    if type(value) is float:
-        return 0.0 <= value <= most
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return False
-    return is_count(value) if isinstance(value, numbers.Integral) else bool(0.0 <= float(value) <= most)
+    if isinstance(value, (float, np.floating)):
+        return bool(0.0 <= value <= most)
+    return is_count(value, most)
 
 
-def objection(update: Update, algorithm: Algorithm, size: int, registered: float | None, heard: int) -> str:
+def objection(update: Update, algorithm: Algorithm, s: ServerState) -> str:
     """What is wrong with the fields of an update of a known client; "" if nothing is."""
+    registered, heard = s.samples.get(update.client), s.heard.get(update.client, 0)
     limits = algorithm.limits
     if not is_count(update.session) or not 1 <= update.session <= heard + limits.session_jump:
         return f"session {shown(update.session)} is none of 1..{heard + limits.session_jump}"
-    if not is_count(update.round):
-        return f"round {shown(update.round)} is no number of server steps"
+    if not is_count(update.round, s.version):
+        return f"round {shown(update.round)} is none of 0..{s.version}"
     whole = getattr(algorithm.pace.client, "averaging", None) is not None
     if not (update.version == WHOLE_MODEL if whole else is_count(update.version)):
         return f"version {shown(update.version)} is none this pacing rule works with"
     if not is_amount(update.samples, limits.samples):
         return f"samples {shown(update.samples)} are not in 0..{limits.samples:g}"
     samples = float(update.samples) if registered is None else registered
-    return wrong_work(update, algorithm, samples) or wrong_frames(update.frames, size)
+    return wrong_work(update, algorithm, samples) or wrong_frames(update.frames, s.x.size)
 
 
 def wrong_work(update: Update, algorithm: Algorithm, samples: float) -> str:

@@ -122,12 +122,11 @@ class Server:
         if not is_count(update.client, self.clients - 1):
             s.counts.malformed += 1
             return Answer(Receipt(False, f"client {shown(update.client)}: there are {self.clients} clients"))
-        registered, heard = s.samples.get(update.client), s.heard.get(update.client, 0)
-        if wrong := objection(update, self.algorithm, s.x.size, registered, heard):
+        if wrong := objection(update, self.algorithm, s):
             return self._refuse_malformed(update, wrong)
         if "resync" in update.frames:
             return self._send_in_full(update)
-        if update.session <= heard:
+        if update.session <= self.last_taken(update.client):
             return self._refuse_repeated(update)
         if unexpected := self.algorithm.pace.expects(update, s.version, s.pace) or self._late(update):
             s.counts.refused += 1
