@@ -9,7 +9,6 @@ from fedpace.server import Step, Update
 from fedpace.server.invariants import assert_sound
 from fedpace.sim.observer import Observer, Tally
 from fedpace.sim.simulation import Simulation
-from fedpace.sim.timeline import Phase
 
 
 class Invariants(Observer):
@@ -84,13 +83,11 @@ class Invariants(Observer):
 
 
 def models_in_use(simulation: Simulation) -> Iterable[tuple[int, int]]:
-    """(client, version) of every model under way, in a receive buffer, or behind a session not yet answered."""
-    for _, phase, number, _, what in simulation.state.line.heap:
-        if phase is Phase.DOWNLINK and simulation.server.is_present(number):
-            yield number, what.version
+    """(client, version) of the model behind every session not yet answered.
+
+    A model under way or in a receive buffer may be void: its client left meanwhile, or was sent a newer one.
+    """
     for number, client in simulation.clients.items():
         s = client.state
         sessions = (s.running, s.outbox, s.upload)
         yield from ((number, one.version) for one in sessions if one is not None and one.version >= 0)
-        if s.inbox is not None and simulation.server.is_present(number):
-            yield number, s.inbox.version
