@@ -427,3 +427,22 @@ def test_an_interrupted_client_without_a_model_gets_one_and_nobody_waits_for_it(
     impatient = named.favano(clients_per_round=1, server_period=0.25, client_lr=0.1, steps=4)
     finished = run(impatient, Noisy(1), 3, population=devices, observers=[Invariants()])
     assert [record.virtual_seconds for record in finished.history] == [0.75, 1.0, 1.25]
+
+
+def test_a_client_sent_a_model_at_every_tick_trains_on_each_as_it_comes() -> None:
+    """Models take 1 s and 0.6 s to clients 1 and 2, and the server ticks every 0.25 s: several are on their way."""
+    devices = Population.from_times(1.0, down_s=[0.0, 1.0, 0.6], mode="overlap")
+    impatient = named.favano(clients_per_round=2, server_period=0.25, client_lr=0.1, steps=4)
+    finished = run(impatient, Noisy(3), 9, population=devices, seed=0, observers=[Invariants()])
+    members = [(record.clients, record.staleness) for record in finished.history]
+    assert members[:5] == [((0,), (0,))] * 4 + [((1, 2), (4, 4))]
+    assert members[5:] == [((0,), (1,)), ((2,), (4,)), ((0, 2), (1, 2)), ((0, 1), (0, 5))]
+
+
+def test_a_model_on_its_way_to_a_client_that_leaves_is_void() -> None:
+    """Client 0 is away from 1 to 1.5; the model sent at 0 reaches it at 2, when the server no longer waits for it."""
+    devices = Population.from_times(1.0, down_s=[2.0, 2.0], mode="overlap")
+    away = devices.with_windows([(0, 0.0, 1.0), (0, 1.5, math.inf), (1, 0.0, math.inf)])
+    finished = run(named.fedavg(**LOCAL), Noisy(2), 2, population=away, observers=[Invariants()])
+    assert [record.clients for record in finished.history] == [(1,), (0, 1)]
+    assert [record.virtual_seconds for record in finished.history] == [3.0, 6.0]

@@ -83,7 +83,10 @@ class Invariants(Observer):
 
 
 def models_in_use(simulation: Simulation) -> Iterable[tuple[int, int]]:
-    """(client, version) behind every session that is not yet answered."""
+    """(client, version) of the model behind every session not yet answered.
+
+    A model under way or in a receive buffer may be void: its client left meanwhile, or was sent a newer one.
+    """
     for number, client in simulation.clients.items():
         sessions = (client.state.running, client.state.outbox, client.state.upload)
         yield from ((number, one.version) for one in sessions if one is not None and one.version >= 0)
