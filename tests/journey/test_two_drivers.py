@@ -99,7 +99,7 @@ class Driver:
     def __init__(self, algorithm: Algorithm, steps: dict[tuple[int, int], int]) -> None:
         x, devices = TASK.initial(SEED), DEVICES.bind(CLIENTS, SEED)
         samples = [TASK.samples(client) for client in range(CLIENTS)]
-        algorithm = algorithm.bound(TASK.layout)
+        algorithm = algorithm.bound(TASK.layout, CLIENTS, TASK.samples)
         self.server = Server(algorithm, x, CLIENTS, seed=SEED, last=ROUNDS, samples=samples)
         config = ClientConfig.of(algorithm, x, SEED)
         self.clients = [Client(config, i, samples[i], devices.expected_step_s(i)) for i in range(CLIENTS)]

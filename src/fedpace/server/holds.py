@@ -86,19 +86,18 @@ class Holds:
         return newest and (reuse or self.answered.get(client, -1) < version)
 
     def answer(self, client: int, version: int, versions: Versions) -> None:
-        """An update from this version was taken: the client has done with it, and with all it took before."""
+        """An update from this version was taken: the client has done with it, and with all older ones."""
         if version < 0:  # a whole model: the client goes on with one of its own
             self.give_back(client, versions)
             return
-        order = self.orders.get(client)
-        if order is not None and order.version == version:
+        order, mine = self.orders.get(client), self.taken.get(client, [])
+        if order is not None and order.version == version and version not in mine:
             self.give_back(client, versions)
             return
-        mine = self.taken.get(client, [])
-        done = mine.index(version) + 1 if version in mine else 0
-        for past in mine[:done]:
+        done = [past for past in mine if past < version] + [version] * (version in mine)
+        for past in done:
+            mine.remove(past)
             versions.release(past)
-        del mine[:done]
         if not mine:
             self.taken.pop(client, None)
         self.answered[client] = max(version, self.answered.get(client, -1))

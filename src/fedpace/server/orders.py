@@ -48,16 +48,15 @@ class Orders:
         order = s.holds.orders.get(client)
         if order is not None and order.version == version:
             return
-        again = not self._reuses and s.holds.answered.get(client, -1) >= version
+        twice = self._reuses or self._interrupts  # the same version may be sent again
+        again = not twice and s.holds.answered.get(client, -1) >= version
         if again or not s.holds.offers(client, version):
             raise RemoteError(f"client {client}: version {shown(version)} is not held for it")
         s.holds.take(client, version, self.algorithm.limits.versions, s.versions)
 
     def lost(self, client: int, s: ServerState) -> None:
-        """What a client was doing came to nothing."""
-        if self._interrupts:
-            s.holds.forget_taken(client, s.versions)
-        else:
+        """What a client was doing came to nothing; models may still be on their way to one that is interrupted."""
+        if not self._interrupts:
             s.holds.give_back(client, s.versions)
 
     def left(self, client: int, s: ServerState) -> None:
