@@ -65,10 +65,25 @@ class InterruptedRun(KeyboardInterrupt):
         self.run = run
 
 
+MOST_COUNT = 2**63 - 1  # what a database and a 64-bit loop can hold
+LONGEST_SHOWN = 200
+
+
+def brief(got: object) -> str:
+    """`repr`, shortened where somebody has pasted a book."""
+    try:
+        text = repr(got)
+    except ValueError:  # an integer of more digits than Python writes out
+        return "a number of thousands of digits"
+    return (
+        text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN // 2]}... ({len(text):,} characters)"
+    )
+
+
 def require(ok: bool, what: str, got: object, allowed: str) -> None:
     """Raise ConfigError in the one shape all our messages share."""
     if not ok:
-        raise ConfigError(f"{what} must be {allowed}; got {got!r}")
+        raise ConfigError(f"{what} must be {allowed}; got {brief(got)}")
 
 
 def unknown(what: str, got: str, allowed: Iterable[str]) -> ConfigError:
@@ -76,7 +91,7 @@ def unknown(what: str, got: str, allowed: Iterable[str]) -> ConfigError:
     names = sorted(allowed)
     near = difflib.get_close_matches(str(got), names, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    return ConfigError(f"{what} must be one of {', '.join(names)}; got {got!r}{hint}")
+    return ConfigError(f"{what} must be one of {', '.join(names)}; got {brief(got)}{hint}")
 
 
 def require_number(
@@ -90,8 +105,15 @@ def require_number(
     allowed: str,
 ) -> None:
     """`low <= value <= high` and `above < value < below`; NaN, text and None are refused."""
-    number = float(value) if not isinstance(value, bool) and isinstance(value, numbers.Real) else math.nan
+    number = _as_float(value) if not isinstance(value, bool) and isinstance(value, numbers.Real) else math.nan
     require(low <= number <= high and above < number < below, what, value, allowed)
+
+
+def _as_float(value: numbers.Real) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond the largest float
+        return math.nan
 
 
 def require_flag(value: object, what: str) -> None:
@@ -99,7 +121,9 @@ def require_flag(value: object, what: str) -> None:
     require(isinstance(value, bool), what, value, "True or False")
 
 
-def require_count(value: object, what: str, *, low: int = 1) -> None:
-    """A whole number of at least `low`."""
-    ok = not isinstance(value, bool) and isinstance(value, numbers.Integral) and int(value) >= low
-    require(ok, what, value, f"a whole number >= {low}")
+def require_count(value: object, what: str, *, low: int = 1, high: int = MOST_COUNT) -> None:
+    """A whole number of at least `low`, and of at most `high`."""
+    whole = not isinstance(value, bool) and isinstance(value, numbers.Integral)
+    number = int(value) if whole else low - 1  # type: ignore[call-overload]
+    bounds = f"a whole number >= {low}" if number <= high else f"a whole number in {low}..{high}"
+    require(low <= number <= high, what, value, bounds)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from fedpace.cli.parser import count, seed
+from fedpace.cli.parser import amount, count, number, seed, share
 from fedpace.errors import ConfigError
+
+MOST_STEPS = 1_000_000  # of a session: bounds sum over every one of them
+MOST_EPOCHS = 1_000
 
 if TYPE_CHECKING:
     from fedpace.server_opt import Stages
@@ -39,11 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     server = parser.add_argument_group("server momentum")
     server.add_argument("--server-lr", type=numbers, metavar="LR,LR,...", help="one per stage, falling")
     server.add_argument("--beta", type=number, default=0.9, metavar="B", help="first stage's (default: 0.9)")
-    server.add_argument("--nu", type=number, metavar="NU", help="first stage's (default: 0.9)")
+    server.add_argument("--nu", type=share, metavar="NU", help="first stage's (default: 0.9)")
     server.add_argument(
         "--couple", choices=("nu", "nag", "beta"), default="nu", help="what stays the same (default: nu)"
     )
-    server.add_argument("--delay", type=number, metavar="S", help="largest staleness, for autonomous clients")
+    server.add_argument("--delay", type=amount, metavar="S", help="largest staleness, for autonomous clients")
     problem = parser.add_argument_group("problem, for limits and bounds")
     problem.add_argument("--rounds", type=count, default=100, metavar="T", help="default: %(default)s")
     problem.add_argument("--clients-per-round", type=count, metavar="M", help="default: everybody")
@@ -187,17 +189,6 @@ def _show_figures(title: str, figures: Iterable[Figure]) -> None:
     show.console().print()
 
 
-def number(text: str) -> float:
-    """A finite number, as argparse's `type`."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"must be a number; got {text!r}")
-    return value
-
-
 def numbers(text: str) -> list[float]:
     """`0.5,0.3`, as argparse's `type`."""
     return [number(word) for word in text.split(",")]
@@ -205,10 +196,10 @@ def numbers(text: str) -> list[float]:
 
 def counts(text: str) -> list[int]:
     """`2,5,9`, as argparse's `type`."""
-    return [count(word.strip()) for word in text.split(",")]
+    return [count(word.strip(), high=MOST_STEPS) for word in text.split(",")]
 
 
 def epochs(text: str) -> tuple[int, int]:
     """`2` or `1..6`, as argparse's `type`."""
     low, dots, high = text.partition("..")
-    return count(low), count(high if dots else low)
+    return count(low, high=MOST_EPOCHS), count(high if dots else low, high=MOST_EPOCHS)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedpace.errors import ConfigError
+from fedpace.cli.parser import LARGEST
+from fedpace.errors import ConfigError, brief
 
 if TYPE_CHECKING:
     from fedpace.sim import Population
@@ -40,8 +41,10 @@ def population(text: str | None) -> Population | None:
     elif Path(text).is_file():
         return _from_file(Path(text))
     elif Path(text).suffix or "/" in text:
-        raise ConfigError(f"--population must be a file that is there, or {', '.join(FORMS)}; got {text!r}")
-    raise ConfigError(f"--population must be {', '.join(FORMS)}; got {text!r}")
+        raise ConfigError(
+            f"--population must be a file that is there, or {', '.join(FORMS)}; got {brief(text)}"
+        )
+    raise ConfigError(f"--population must be {', '.join(FORMS)}; got {brief(text)}")
 
 
 def _preset(name: str, dataset: str) -> Population:
@@ -64,7 +67,9 @@ def _law(name: str, numbers: Sequence[float]) -> Population:
 def _numbers(words: Sequence[str]) -> list[float] | None:
     """As numbers, or None if any is something else."""
     number = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
-    return [float(word) for word in words] if all(re.fullmatch(number, w.strip()) for w in words) else None
+    found = [float(word) for word in words if re.fullmatch(number, word.strip())]
+    tame = all(abs(value) <= LARGEST for value in found)
+    return found if len(found) == len(words) and tame else None
 
 
 def _from_file(path: Path) -> Population:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fedpace.errors import CheckpointError, ConfigError, StorageError, require_count, require_number
+from fedpace.errors import CheckpointError, ConfigError, StorageError, brief, require_count, require_number
 from fedpace.record import checkpoint, snapshot
 from fedpace.record.history import History
 from fedpace.record.journal import Journal, Position
@@ -40,7 +40,7 @@ class Checkpoints:
     @property
     def steps(self) -> int | None:
         if isinstance(self.every, str):
-            return int(self.every) if re.fullmatch(r"\d+", self.every) else None
+            return int(self.every) if re.fullmatch(r"\d{1,20}", self.every) else None
         return self.every
 
     @property
@@ -48,7 +48,7 @@ class Checkpoints:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*s", str(self.every).strip())
         if match is None:
             raise ConfigError(
-                f"checkpoint every must be steps (100) or real seconds (30s); got {self.every!r}"
+                f"checkpoint every must be steps (100) or real seconds (30s); got {brief(self.every)}"
             )
         return float(match[1])
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
 
-from fedpace.errors import ConfigError, unknown
+from fedpace.errors import ConfigError, brief, unknown
 from fedpace.random import stream
 from fedpace.tasks.networks.cnn import cnn, cnn_ca2fl
 from fedpace.tasks.networks.dense import Shape, mlp, softmax
@@ -42,8 +43,9 @@ def build(model: str, fitting: Mapping[str, Builder], shape: Shape, classes: int
     name, _, width = model.partition(":")
     if name not in fitting:
         raise unknown("model", model, fitting)
-    if width and (name not in SIZED or not width.isdecimal() or int(width) == 0):
-        raise ConfigError(f"model must be a name, or {', '.join(SIZED)} with a width (mlp:64); got {model!r}")
+    if width and (name not in SIZED or not re.fullmatch(r"[1-9][0-9]{0,6}", width)):
+        allowed = f"a name, or {', '.join(SIZED)} with a width (mlp:64)"
+        raise ConfigError(f"model must be {allowed}; got {brief(model)}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(stream(seed, "init").integers(2**63)))
         try:
