@@ -11,6 +11,7 @@ from fedpace.cli import experiment, keep, show
 from fedpace.cli.parser import number, repeats
 from fedpace.cli.population import population
 from fedpace.errors import DivergedError, StalledError, brief, unknown
+from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
     from fedpace.compute.protocol import Task
@@ -108,7 +109,7 @@ def _one_run(what: keep.Experiment, store: Store | None, *, quiet: bool) -> Run:
     if entry is not None and not quiet:
         print(f"{label}: kept as {entry.name}", file=sys.stderr)
     if entry is not None and entry.note:
-        print(f"fedpace compare: {label}: {entry.note}", file=sys.stderr)
+        print(visible(f"fedpace compare: {label}: {entry.note}"), file=sys.stderr)
     return run
 
 

@@ -97,7 +97,9 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.simplefilter("ignore", RuntimeWarning)  # overflow in a run that diverges: that is reported
-        warnings.showwarning = lambda message, *_: print(f"fedpace {verb}: note: {message}", file=sys.stderr)
+        warnings.showwarning = lambda message, *_: print(
+            visible(f"fedpace {verb}: note: {message}"), file=sys.stderr
+        )
         return int(args.command(args))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +13,15 @@ from fedpace.errors import ConfigError
 NAME = "lock"
 
 
+def _here(path: str, flags: int) -> int:
+    """Opens the file of this name and nothing that a link names, and waits for no pipe."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """ConfigError if another process is at work in the folder."""
-    with open(folder / NAME, "w") as file:
+    with open(folder / NAME, "w", opener=_here) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -29,7 +35,7 @@ def locked(folder: Path) -> Iterator[None]:
 def is_locked(folder: Path) -> bool:
     """Whether some process is at work in the folder."""
     try:
-        with open(folder / NAME) as file:
+        with open(folder / NAME, opener=_here) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False

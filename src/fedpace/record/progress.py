@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fedpace.record.recorder import Activity, Fate, Recorder, StepRecord
 from fedpace.record.units import format_bytes, format_seconds
+from fedpace.untrusted import visible
 from fedpace.vector import Vector
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def shown(label: str, rounds: int, console: Console | None = None) -> Iterator[R
     from rich.console import Console
 
     console = console or Console(stderr=True)
-    console.print(label, soft_wrap=True, highlight=False)
+    console.print(visible(label), soft_wrap=True, highlight=False, markup=False)
     if console.is_terminal or console.is_jupyter:
         with _bar(rounds, console) as show:
             yield Watcher(show, short=True)
@@ -73,7 +74,7 @@ def _bar(rounds: int, console: Console) -> Iterator[Callable[[int, str], None]]:
     columns = (
         BarColumn(bar_width=20 if console.width >= 100 else 5),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[status]}", style="cyan", table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[status]}", style="cyan", markup=False, table_column=Column(no_wrap=True)),
         TimeRemainingColumn(compact=True),
     )
     with Progress(*columns, console=console) as bar:
@@ -86,6 +87,7 @@ def _log(rounds: int, console: Console) -> Callable[[int, str], None]:
 
     def show(version: int, status: str) -> None:
         if version * LOG_LINES // rounds > (version - 1) * LOG_LINES // rounds:
-            console.print(f"  round {version:{digits}}/{rounds}  {status}", soft_wrap=True, highlight=False)
+            line = f"  round {version:{digits}}/{rounds}  {status}"
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
 
     return show

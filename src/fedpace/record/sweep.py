@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fedpace.errors import DivergedError
 from fedpace.record.compare import rises
-from fedpace.record.plot import COLOURS, STYLE
+from fedpace.record.plot import COLOURS, STYLE, words
 from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.vector import Vector
 
@@ -124,7 +124,7 @@ def picture(points: Sequence[Point], grid: Grid, metric: str, title: str = "") -
             _line(figure.subplots(), points, names[0], metric)
         else:
             figure = _maps(points, grid, names, metric)
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        figure.suptitle(words(title), x=0.01, ha="left", fontweight="bold")
     return figure
 
 
@@ -199,4 +199,4 @@ def _map(
 
 
 def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else words(str(value))

@@ -21,10 +21,11 @@ import numpy as np
 from fedpace.errors import ConfigError
 from fedpace.tasks.datasets.data import GROUPS, PARTS, Array
 from fedpace.tasks.datasets.npy import map_npy
-from fedpace.untrusted import read_regular
+from fedpace.untrusted import Whole, fits, read_regular
 
 MANIFEST = "manifest.json"
 MOST_MANIFEST_BYTES = 1 << 20
+ENTRY = {"sha256": str, "bytes": Whole, "mtime_ns": Whole}  # how to recognise an array
 ABANDONED_SECONDS = 24 * 3600.0
 
 
@@ -88,17 +89,11 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
         manifest = json.loads(read_regular(folder / MANIFEST, MOST_MANIFEST_BYTES))
         entries: dict[str, dict[str, Any]] = manifest["arrays"]
         known = set(PARTS) <= set(entries) <= {*PARTS, *GROUPS}
-        if not known or not all(_is_entry(entry) for entry in entries.values()):
+        if not known or not fits(entries, {str: ENTRY}):
             raise ValueError("it describes something else")
         return entries
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{folder / MANIFEST} is unreadable ({error}); remove {folder}") from None
-
-
-def _is_entry(entry: object) -> bool:
-    """Whether it says how to recognise an array: a checksum, a size and a time of change."""
-    kinds = {"sha256": str, "bytes": int, "mtime_ns": int}
-    return isinstance(entry, dict) and {name: type(value) for name, value in entry.items()} == kinds
 
 
 def _write(path: Path, array: Array) -> dict[str, Any]:
