@@ -19,7 +19,8 @@ FILES = [file for file in sorted(SOURCE.rglob("*.py")) if OTHERS not in file.par
 
 # A package may import those of lower rank, and its own.
 RANKS = (
-    {"errors", "vector", "random", "bibliography", "untrusted"},
+    {"untrusted"},
+    {"errors", "vector", "random", "bibliography"},
     {"loops"},
     {"kernels", "spill"},
     {"pace", "local", "link", "server_opt"},

@@ -18,6 +18,8 @@ import numbers
 from collections.abc import Iterable
 from typing import Any
 
+from fedpace.untrusted import as_number, brief
+
 
 class FedpaceError(Exception):
     """Root of every error raised on purpose."""
@@ -66,18 +68,6 @@ class InterruptedRun(KeyboardInterrupt):
 
 
 MOST_COUNT = 2**63 - 1  # what a database and a 64-bit loop can hold
-LONGEST_SHOWN = 200
-
-
-def brief(got: object) -> str:
-    """`repr`, shortened where somebody has pasted a book."""
-    try:
-        text = repr(got)
-    except ValueError:  # an integer of more digits than Python writes out
-        return "a number of thousands of digits"
-    return (
-        text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN // 2]}... ({len(text):,} characters)"
-    )
 
 
 def require(ok: bool, what: str, got: object, allowed: str) -> None:
@@ -105,15 +95,8 @@ def require_number(
     allowed: str,
 ) -> None:
     """`low <= value <= high` and `above < value < below`; NaN, text and None are refused."""
-    number = _as_float(value) if not isinstance(value, bool) and isinstance(value, numbers.Real) else math.nan
+    number = as_number(value)
     require(low <= number <= high and above < number < below, what, value, allowed)
-
-
-def _as_float(value: numbers.Real) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # an integer beyond the largest float
-        return math.nan
 
 
 def require_flag(value: object, what: str) -> None:

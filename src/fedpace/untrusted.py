@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import numbers
 import os
 import stat
 from pathlib import Path
@@ -26,6 +27,30 @@ def read_regular(path: str | Path, most_bytes: int | None = None) -> bytes:
         if most_bytes is not None and size > most_bytes:
             raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than {most_bytes:,}", str(path))
         return file.read()
+
+
+LONGEST_SHOWN = 200
+
+
+def as_number(value: object) -> float:
+    """The number, or NaN for what is none: text, None, True, and integers beyond the largest float."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def brief(got: object) -> str:
+    """`repr`, shortened where somebody has pasted a book."""
+    try:
+        text = repr(got)
+    except ValueError:  # an integer of more digits than Python writes out
+        return "a number of thousands of digits"
+    return (
+        text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN // 2]}... ({len(text):,} characters)"
+    )
 
 
 def visible(text: str) -> str:

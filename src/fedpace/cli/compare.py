@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from fedpace.cli import experiment, keep, show
 from fedpace.cli.parser import number, repeats
 from fedpace.cli.population import population
-from fedpace.errors import DivergedError, StalledError, brief, unknown
-from fedpace.untrusted import visible
+from fedpace.errors import DivergedError, StalledError, unknown
+from fedpace.untrusted import brief, visible
 
 if TYPE_CHECKING:
     from fedpace.compute.protocol import Task

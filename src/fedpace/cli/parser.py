@@ -7,7 +7,8 @@ import math
 import re
 from typing import Any, NoReturn
 
-from fedpace.errors import MOST_COUNT, ConfigError, brief, unknown
+from fedpace.errors import MOST_COUNT, ConfigError, unknown
+from fedpace.untrusted import brief
 
 _INVALID_CHOICE = re.compile(
     r"argument (?P<what>.+?): invalid choice: (?P<got>.+?) \(choose from (?P<all>.+)\)"

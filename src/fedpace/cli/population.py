@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedpace.cli.parser import LARGEST
-from fedpace.errors import ConfigError, brief
+from fedpace.errors import ConfigError
+from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
     from fedpace.sim import Population

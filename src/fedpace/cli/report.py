@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from fedpace.cli.runs import state
-from fedpace.errors import StorageError, brief
+from fedpace.errors import StorageError
+from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
     from fedpace.record.page import Kept

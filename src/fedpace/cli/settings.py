@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fedpace.cli.parser import MOST
-from fedpace.errors import ConfigError, brief, unknown
+from fedpace.errors import ConfigError, unknown
+from fedpace.untrusted import brief
 
 _RULES = ("pace", "local", "link", "aggregate", "server_opt")  # where the classes in a value may come from
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")

@@ -14,7 +14,8 @@ from fedpace.cli import experiment, keep, show
 from fedpace.cli.parser import LARGEST, amount, number, processes, repeats
 from fedpace.cli.settings import parse_value
 from fedpace.cli.trial import Answer, Job, OnRay, OnThisMachine, known
-from fedpace.errors import ConfigError, brief, require, unknown
+from fedpace.errors import ConfigError, require, unknown
+from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
     from fedpace.record.sweep import Grid, Point, Sampler, Settings

@@ -6,7 +6,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from fedpace.errors import ConfigError, brief, require_count, require_number
+from fedpace.errors import ConfigError, require_count, require_number
+from fedpace.untrusted import brief
 
 _UNITS = {
     "s": ("seconds", 1.0),

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from fedpace.errors import CheckpointError, ConfigError, StorageError, brief, require_count, require_number
+from fedpace.errors import CheckpointError, ConfigError, StorageError, require_count, require_number
 from fedpace.record import checkpoint, snapshot
 from fedpace.record.history import History
 from fedpace.record.journal import Journal, Position
 from fedpace.record.locks import locked
 from fedpace.record.tree import Tree
 from fedpace.sim.simulation import Simulation
-from fedpace.untrusted import Number, Whole, fits
+from fedpace.untrusted import Number, Whole, brief, fits
 
 PATIENCE = 50  # by time, writing takes at most one part in this many
 

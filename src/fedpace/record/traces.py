@@ -7,9 +7,9 @@ import io
 import math
 from pathlib import Path
 
-from fedpace.errors import ConfigError, brief
+from fedpace.errors import ConfigError
 from fedpace.sim.availability import Window, check_windows
-from fedpace.untrusted import read_regular
+from fedpace.untrusted import brief, read_regular
 
 MOST_BYTES = 1 << 28
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedpace.errors import ConfigError, brief, require_count, require_number
+from fedpace.errors import ConfigError, require_count, require_number
 from fedpace.random import stream
 from fedpace.tasks.datasets.data import Array, Data
+from fedpace.untrusted import brief
 
 FEATURES, CLASSES = 60, 10
 MOST_DEVICES = 100_000  # 15 GB of samples

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from fedpace.errors import ConfigError, brief, unknown
+from fedpace.errors import ConfigError, unknown
 from fedpace.random import stream
 from fedpace.tasks.networks.cnn import cnn, cnn_ca2fl
 from fedpace.tasks.networks.dense import Shape, mlp, softmax
@@ -17,6 +17,7 @@ from fedpace.tasks.networks.resnet import resnet18, resnet18_gn, resnet20, resne
 from fedpace.tasks.networks.text import gru, transformer
 from fedpace.tasks.networks.vgg import vgg11, vgg11_bn, vgg11_gn
 from fedpace.tasks.statistics import normalisers
+from fedpace.untrusted import brief
 
 Builder = Callable[..., nn.Module]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fedpace.errors import ConfigError, brief, require
+from fedpace.errors import ConfigError, require
 from fedpace.tasks.partition.dirichlet import Dirichlet, DirichletByClient
 from fedpace.tasks.partition.iid import IID, Quantity
 from fedpace.tasks.partition.natural import Natural
 from fedpace.tasks.partition.rule import SIZES, Partition
 from fedpace.tasks.partition.shards import Classes, Shards
+from fedpace.untrusted import brief
 
 __all__ = [
     "IID",
