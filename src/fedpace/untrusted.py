@@ -10,10 +10,12 @@ import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # where the system has these
+
 
 def open_regular(path: str | Path) -> BinaryIO:
     """A regular file to read from; OSError for pipes and devices, which are neither waited for nor read."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    handle = os.open(path, os.O_RDONLY | _NO_WAITING)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "it is no regular file", str(path))

@@ -35,6 +35,9 @@ _KINDS: dict[str, dict[str, Any]] = {
     },
     "fate": {"client": Whole, "session": Whole, "fate": str, "version": (Whole, None)},
 }
+_NOWHERE_ELSE = getattr(os, "O_NOFOLLOW", 0) | getattr(
+    os, "O_NONBLOCK", 0
+)  # no link, and no pipe to wait for
 LINES = "history.jsonl"
 MODELS = "models.bin"
 
@@ -109,10 +112,7 @@ class Journal:
 
 
 def _append(path: Path, offset: int, data: bytes) -> None:
-    nowhere_else = getattr(os, "O_NOFOLLOW", 0) | getattr(
-        os, "O_NONBLOCK", 0
-    )  # no link, and no pipe to wait for
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | nowhere_else, 0o666)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | _NOWHERE_ELSE, 0o666)
     with open(handle, "wb") as file:
         file.truncate(offset)
         file.seek(offset)
