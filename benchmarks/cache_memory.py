@@ -43,7 +43,10 @@ def measure(form: str) -> dict[str, float]:
         state = deliver(rule, rule.init(x, CLIENTS), range(1), x, source)  # compiles and warms up
         before = resident_bytes()
         state = deliver(rule, state, range(1, CLIENTS), x, source)
-        found = {"resident": resident_bytes() - before, "bytes": state.rows.nbytes}
+        found = {
+            "resident": resident_bytes() - before,
+            "bytes": sum(map(rule.format.nbytes, state.rows.values())),
+        }
     return found
 
 

@@ -27,7 +27,7 @@ from fedpace.compute import Request
 from fedpace.record.history import History
 from fedpace.record.report import Reporter
 from fedpace.sim import Population
-from fedpace.sim.simulate import prepare
+from fedpace.sim.prepare import prepare
 from fedpace.vector import Layout, Vector
 
 LOCAL: dict[str, Any] = {"client_lr": 0.1, "steps": 1}
@@ -89,7 +89,7 @@ class FreeEngine:
     def result(self, request: Request) -> Vector:
         return self.task.delta
 
-    def forget(self, request: Request) -> None: ...
+    def forget(self, key: tuple[int, int]) -> None: ...
 
     def close(self) -> None: ...
 
@@ -101,7 +101,7 @@ def peak_bytes() -> int:
 def measure(name: str) -> dict[str, float]:
     clients, steps, algorithm, settings = LINES[name]
     before, task = peak_bytes(), Free(clients)
-    reporter = Reporter(History(traces=False), task, None, steps)
+    reporter = Reporter([History(traces=False)], task, None, steps)
     simulation = prepare(
         getattr(algorithms, algorithm)(**LOCAL, **settings),
         task,

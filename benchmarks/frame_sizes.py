@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from fedpace.link import Codec, Dense, Quantize, ScaledSign, TopK
+from fedpace.link.frame import HEADER_BYTES
 
 SIZES = (50_890, 159_010, 1_663_370)
-HEADER_BYTES = 16
 CODECS: dict[str, Codec] = {
     "dense": Dense(),
     "sign": ScaledSign(),

@@ -35,7 +35,7 @@ DEMO = (
     "--set clients_per_round=20 --set server_lr=3 --quiet"
 )
 PER_STEP: tuple[tuple[Any, str], ...] = (
-    (Writer, "step"),
+    (Writer, "recorded"),
     (Keeper, "save_if_due"),
     (history.History, "activity"),
     (history.History, "fate"),

@@ -12,8 +12,8 @@ import pytest
 import fedpace
 from fedpace import algorithms
 from fedpace.errors import ConfigError, DivergedError, InterruptedRun, StalledError
-from fedpace.record.recorder import StepRecord
 from fedpace.sim import Population
+from fedpace.sim.observer import Observer, StepRecord
 
 
 @pytest.fixture
@@ -41,22 +41,16 @@ def test_models_are_not_kept_unless_asked_for_and_evaluation_can_be_rare(task) -
     assert [record.metrics for record in silent.history] == [{}, {}]
 
 
-def test_recorders_see_every_step_as_it_happens(task) -> None:
-    class Seen:
-        traces = False
-
+def test_observers_see_every_step_as_it_happens(task) -> None:
+    class Seen(Observer):
         def __init__(self) -> None:
             self.steps: list[StepRecord] = []
 
-        def step(self, record: StepRecord, x: np.ndarray) -> None:
+        def recorded(self, record: StepRecord, x: np.ndarray) -> None:
             self.steps.append(record)
 
-        def activity(self, activity: object) -> None: ...
-
-        def fate(self, fate: object) -> None: ...
-
     seen = Seen()
-    run = fedpace.simulate(fedpace.algorithms.fedavg(steps=1), task, rounds=3, recorders=[seen])
+    run = fedpace.simulate(fedpace.algorithms.fedavg(steps=1), task, rounds=3, observers=[seen])
     assert seen.steps == run.history
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from fedpace.algorithm import Algorithm
     from fedpace.citations import cite
+    from fedpace.errors import Stop
     from fedpace.experiment import simulate
     from fedpace.record import Run
 
@@ -53,6 +54,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Algorithm",
     "Run",
+    "Stop",
     "aggregate",
     "algorithms",
     "bench",
@@ -81,6 +83,7 @@ __all__ = [
 _HOMES = {
     "Algorithm": "fedpace.algorithm",
     "Run": "fedpace.record",
+    "Stop": "fedpace.errors",
     "cite": "fedpace.citations",
     "simulate": "fedpace.experiment",
 }

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from fedpace.aggregate import Mean
+from fedpace.aggregate.expected import settled
 from fedpace.aggregate.protocol import Aggregator
 from fedpace.combinations import refuse_impossible
+from fedpace.errors import require, require_number
+from fedpace.limits import Limits
 from fedpace.link import Dense, as_downlink, as_uplink
 from fedpace.link.bind import bound
 from fedpace.link.protocol import Downlink, Uplink
@@ -18,29 +23,48 @@ from fedpace.server_opt import Momentum
 from fedpace.server_opt.protocol import ServerOpt
 from fedpace.vector import Layout
 
+GUARDS = ("clip", "limits")  # printed only where they differ from the defaults
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Algorithm:
-    """One rule per stop of the journey; any combination that makes sense runs, `combinations` says which do not."""
+    """One rule per stop of the journey; any combination that makes sense runs, `combinations` says which do not.
+
+    `clip` bounds the Euclidean length of every decoded update (and of a correction's vector): longer ones are
+    scaled down and counted. `limits` bounds what clients claim.
+    """
 
     local: SGD  # 1: what a client computes
-    pace: Pace = Rounds()  # 0: who works when
+    pace: Pace = Rounds()  # 0: client scheduling, and when the server takes a step
     up: Any = Dense()  # 2: a codec, or a link around one
     down: Any = Dense()
     aggregate: Aggregator = Mean()  # 3: many updates -> one
     server_opt: ServerOpt = Momentum()  # 4: one update -> the next model
     correction: Correction | None = None  # what is added to local gradients (SCAFFOLD, FedNova-VR)
     per_tensor: bool = False  # codecs work tensor by tensor instead of on the flat vector
+    clip: float | None = None
+    limits: Limits = Limits()
     name: str = ""
 
     def __post_init__(self) -> None:
+        if self.clip is not None:
+            require_number(self.clip, "clip", above=0, below=math.inf, allowed="> 0, or None")
+        require(isinstance(self.limits, Limits), "limits", self.limits, "a fedpace.limits.Limits")
         refuse_impossible(self)
 
-    def bound(self, layout: Layout) -> Algorithm:
-        """The algorithm as it runs on a model of this layout."""
+    def __repr__(self) -> str:
+        said = [f for f in fields(self) if f.name not in GUARDS or getattr(self, f.name) != f.default]
+        return f"Algorithm({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in said)})"
+
+    def bound(
+        self, layout: Layout, clients: int = 0, samples: Callable[[int], float] | None = None
+    ) -> Algorithm:
+        """The algorithm as it runs on a model of this layout and, if they are told, with these clients."""
+        rules = (self.aggregate, self.local, self.pace)
+        known = self if samples is None else replace(self, aggregate=settled(*rules, clients, samples))
         if not self.per_tensor:
-            return self
-        return replace(self, up=bound(self.up, layout), down=bound(self.down, layout))
+            return known
+        return replace(known, up=bound(self.up, layout), down=bound(self.down, layout))
 
     @property
     def uplink(self) -> Uplink:

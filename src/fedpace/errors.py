@@ -2,12 +2,16 @@
 
 FedpaceError
 ├── ConfigError      you asked for something impossible       -> raised when the value is built
+├── ProtocolError    a driver called a machine out of turn      -> raised; nothing has changed
 ├── RemoteError      a peer sent something unusable           -> recorded and counted, never fatal
 │   └── FrameError   ... in its bytes
-├── DivergedError    the model is no longer finite            -> the run ends, exit code 3
-├── StalledError     nothing can happen any more              -> the run ends with what was learned
+├── NotFiniteError   a step leads to NaN or infinity          -> the step is not taken
+├── DivergedError    steps or updates are no longer finite    -> the run ends, exit code 3
+├── StalledError     nothing can happen any more              -> the run ends with the partial run
 ├── StorageError     the disk did not take what must be kept  -> the run ends; the last checkpoint is good
-└── CheckpointError  a checkpoint that cannot be gone on from -> refused; the previous one is offered
+└── CheckpointError  a checkpoint that cannot be resumed      -> refused; the previous one is offered
+
+Stop is no error: an observer raises it to end a run on purpose.
 """
 
 from __future__ import annotations
@@ -29,6 +33,10 @@ class ConfigError(FedpaceError, ValueError):
     """A value asks for something impossible."""
 
 
+class ProtocolError(FedpaceError, RuntimeError):
+    """A machine was told of something that cannot happen now."""
+
+
 class RemoteError(FedpaceError):
     """A peer broke the protocol."""
 
@@ -37,22 +45,34 @@ class FrameError(RemoteError):
     """Bytes that are not a frame we accept."""
 
 
-class DivergedError(FedpaceError):
-    """The model, or every update of a step, is not finite."""
+class NotFiniteError(FedpaceError, ArithmeticError):
+    """A rule's result has an entry that is NaN or infinite."""
 
-    run: Any = None  # what was learned until then
+
+class DivergedError(FedpaceError):
+    """Steps, or the updates that make them, are not finite any more."""
+
+    run: Any = None  # the partial run
 
 
 class StalledError(FedpaceError):
     """No event is left, yet the run has steps to go."""
 
-    run: Any = None  # what was learned until then
+    run: Any = None  # the partial run
 
 
 class StorageError(FedpaceError):
     """The disk is full, or cannot be written to."""
 
-    run: Any = None  # what was learned until then
+    run: Any = None  # the partial run
+
+
+class Stop(Exception):
+    """Raised by an observer: end the run here, on purpose. `simulate` returns the run, with the reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class CheckpointError(FedpaceError):
@@ -60,7 +80,7 @@ class CheckpointError(FedpaceError):
 
 
 class InterruptedRun(KeyboardInterrupt):
-    """Somebody pressed Ctrl-C; `run` is what was learned until then."""
+    """Ctrl-C was pressed; `run` is the partial run."""
 
     def __init__(self, run: Any) -> None:
         super().__init__("interrupted")

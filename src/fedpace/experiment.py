@@ -1,10 +1,10 @@
-"""One call runs an experiment: `sim` under a recorder of `record`."""
+"""One call runs an experiment: `sim` under the observers of `record`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,9 @@ from fedpace.record.evaluation import Every, every
 from fedpace.record.identity import identity
 from fedpace.record.keeper import Keeper
 from fedpace.record.progress import shown
-from fedpace.record.recorder import Recorder
 from fedpace.record.report import Reporter, counts, under_way
-from fedpace.sim import Population, Watcher
-from fedpace.sim.simulate import prepare
+from fedpace.sim import Observer, Population
+from fedpace.sim.prepare import prepare
 from fedpace.sim.simulation import Simulation
 
 
@@ -39,8 +38,7 @@ def simulate(
     spill: str | None = None,
     progress: bool = False,
     traces: bool = True,
-    recorders: Iterable[Recorder] = (),
-    watchers: Iterable[Watcher] = (),
+    observers: Iterable[Observer] = (),
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
@@ -53,19 +51,21 @@ def simulate(
     `eager`: also compute what nobody uses; same result, more work.
     `spill`: a folder for what clients remember (control variates, error memories) instead of main memory.
     `progress`: show how far it is. `traces`: keep who did what when, for `Run.timeline()`.
-    `recorders`: told everything as it happens; `watchers`: told every detail of it (`fedpace.check.Invariants`).
+    `observers`: told what happens as it happens (trackers, `fedpace.check.Invariants`, any `fedpace.sim.Observer`);
+    one that raises `fedpace.Stop(reason)` ends the run: it is returned with `run.stopped`, and can be resumed.
 
-    A run that ends early raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is
-    what was learned until then.
+    A run that fails raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is the partial
+    run.
     """
     _require_parts(algorithm, task, population)
     began = time.perf_counter()
-    history = History(keep_models=keep_models, traces=traces, others=recorders)
-    reporter = Reporter(history, task, every(evaluate_every), rounds)
+    history = History(keep_models=keep_models, traces=traces)
+    told = (history, *observers)
+    reporter = Reporter(told, task, every(evaluate_every), rounds)
     solver = engine(compute, task, workers, algorithm.local)
     options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill}
     try:
-        simulation = prepare(algorithm, task, population, solver, reporter, *watchers, **options)
+        simulation = prepare(algorithm, task, population, solver, reporter, *told, **options)
     except BaseException:
         solver.close()
         raise
@@ -78,7 +78,7 @@ def simulate(
             seed=seed,
             rounds=rounds,
             history=history.steps,
-            model=simulation.server.state.x,
+            model=simulation.server.model,
             layout=task.layout,
             models=history.models,
             counters={name: n for name, n in known.items() if name not in ("bytes_up", "bytes_down")},
@@ -86,6 +86,7 @@ def simulate(
             traffic=reporter.state.traffic.plain(),
             activities=[*history.activities, *under_way(simulation)] if traces else (),
             fates=history.fates,
+            stopped=_stopped(simulation, rounds),
         )
 
     def spent() -> float:
@@ -97,9 +98,13 @@ def simulate(
         if checkpoint is not None:
             plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
             asked = {"rounds": rounds, "evaluate_every": reporter.every, "keep_models": keep_models}
-            about = identity(algorithm, task, population, seed, simulation.server.state.x, **asked)
+            about = identity(algorithm, task, population, seed, simulation.server.model, **asked)
             keeper = open_now.enter_context(Keeper(plan, about, time.perf_counter).opened())
-        open_now.enter_context(_watched(history, algorithm, task, rounds, progress))
+        if progress:
+            label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
+            progress_bar = open_now.enter_context(shown(label, rounds))
+            for audience in (reporter.audience, simulation.audience):
+                audience.add(progress_bar)
         _drive(simulation, rounds, history, keeper, result)
     return result()
 
@@ -114,22 +119,17 @@ def _require_parts(algorithm: object, task: object, population: object) -> None:
     require(devices, "population", population, "None or a fedpace.sim.Population")
 
 
-@contextmanager
-def _watched(history: History, algorithm: Algorithm, task: Task, rounds: int, wanted: bool) -> Iterator[None]:
-    if not wanted:
-        yield
-        return
-    with shown(f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients", rounds) as watcher:
-        history.others.append(watcher)
-        yield
+def _stopped(simulation: Simulation, rounds: int) -> str | None:
+    stop = simulation.audience.stop
+    return None if stop is None or simulation.server.version >= rounds else stop.reason
 
 
 def _drive(
     simulation: Simulation, rounds: int, history: History, keeper: Keeper | None, result: Callable[[], Run]
 ) -> None:
-    """To the end; whoever ends it early carries what was learned."""
+    """To the end; an error that ends it early carries the partial run."""
     if keeper is not None and keeper.resume(simulation, history):
-        history.resumed()
+        simulation.audience.tell(Observer.resumed, history.steps)
     else:
         simulation.begin()
     try:
@@ -145,9 +145,9 @@ def _run(simulation: Simulation, rounds: int, history: History, keeper: Keeper |
     if keeper is None:
         simulation.run(rounds)
         return
-    server = simulation.server
-    while server.state.version < rounds:
-        simulation.run(rounds, pause=keeper.next_look(server.state.version))
-        if server.state.version < rounds:
+    server, audience = simulation.server, simulation.audience
+    while server.version < rounds and audience.stop is None:
+        simulation.run(rounds, pause=keeper.next_look(server.version))
+        if server.version < rounds and audience.stop is None:
             keeper.save_if_due(simulation, history)
-    keeper.save_the_end(simulation, history)
+    keeper.save_the_end(simulation, history, stopped=server.version < rounds)

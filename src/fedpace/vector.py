@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from fedpace.errors import NotFiniteError
 
 Vector = npt.NDArray[np.floating]
 
@@ -66,6 +68,30 @@ def freeze(v: Vector) -> Vector:
     """Make `v` read-only, so that whoever writes to a shared vector fails loudly."""
     v.flags.writeable = False
     return v
+
+
+def require_finite(*vectors: Vector) -> None:
+    """Raise NotFiniteError unless every entry of all of them is finite."""
+    if not all(map(is_finite, vectors)):
+        raise NotFiniteError("the next model or its state is not finite")
+
+
+def all_finite(value: Any) -> bool:
+    """Whether the arrays in a state are finite: in dataclasses, tuples and lists, not in tables of clients."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind != "f" or is_finite(value)
+    if isinstance(value, (tuple, list)):
+        return all(map(all_finite, value))
+    return not is_dataclass(value) or all(all_finite(getattr(value, f.name)) for f in fields(value))
+
+
+def shortened(v: Vector, bound: float) -> Vector:
+    """v, scaled down to Euclidean length `bound` if it is longer; the same object if it is not."""
+    length = math.sqrt(np.vdot(v, v))  # unlike np.linalg.norm, it does not warn of an overflow
+    if not math.isfinite(length):  # the squares overflow although the entries do not
+        peak = float(np.abs(v).max())
+        length = peak * float(np.linalg.norm(v / peak))
+    return v if length <= bound else v * (bound / length)
 
 
 def is_finite(v: Vector) -> bool:

@@ -91,7 +91,7 @@ def test_fednova_counts_with_multiplicity() -> None:
 
 @given(
     deltas=st.lists(st.floats(-10, 10), min_size=1, max_size=5),
-    tau_eff=st.sampled_from(["default", "steps"]),
+    tau_eff=st.sampled_from(["population", "sampled", "default", "steps"]),
 )
 def test_one_plain_step_each_is_the_mean(deltas: list[float], tau_eff: str) -> None:
     updates = [update(i, delta, 0) for i, delta in enumerate(deltas)]
@@ -116,9 +116,18 @@ def test_a_step_of_nobody_is_refused(rule: Aggregator) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"tau_eff": "mean"}, 'Normalised.tau_eff must be "default", "steps" or a number > 0; got \'mean\''),
-        ({"tau_eff": 0.0}, 'Normalised.tau_eff must be "default", "steps" or a number > 0; got 0.0'),
-        ({"tau_eff": None}, 'Normalised.tau_eff must be "default", "steps" or a number > 0; got None'),
+        (
+            {"tau_eff": "mean"},
+            'Normalised.tau_eff must be "population", "sampled", "steps" or a number > 0; got \'mean\'',
+        ),
+        (
+            {"tau_eff": 0.0},
+            'Normalised.tau_eff must be "population", "sampled", "steps" or a number > 0; got 0.0',
+        ),
+        (
+            {"tau_eff": None},
+            'Normalised.tau_eff must be "population", "sampled", "steps" or a number > 0; got None',
+        ),
         ({"weighting": "size"}, 'Normalised.weighting must be "samples" or "uniform"; got \'size\''),
     ],
 )

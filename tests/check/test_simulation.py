@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fedpace.aggregate import Cached, Contribution
 from fedpace.check import Invariants
 from fedpace.check.pace import Pull, run_under_invariants
-from fedpace.check.simulation import check_cache, check_concurrency, check_versions
 from fedpace.client import Session, Times
 from fedpace.link.protocol import Context
 from fedpace.pace import Buffered, Rounds
-from fedpace.server import Step, Update
+from fedpace.server import Server, Step, Update
+from fedpace.server.invariants import assert_sound
 from fedpace.sim import Population
-from fedpace.sim.simulation import Simulation
-from fedpace.sim.watcher import Tally
+from fedpace.sim.observer import Tally
 
 ZERO = np.zeros(2)
+UPDATE = Update(0, 1, 0, 0, 1, 1.0, 1.0, {})
 
 
 def session(number: int = 1, version: int = 0) -> Session:
@@ -38,8 +38,8 @@ def begun() -> Invariants:
 
 
 BROKEN: dict[str, Callable[[], None]] = {
-    "time runs back from 1.0 to 0.5": lambda: begun().uploading(0, session(), 0.5, 2.0),
-    "an upload ends before it begins": lambda: begun().uploading(0, session(), 2.0, 1.0),
+    "time runs back from 1.0 to 0.5": lambda: begun().uploading(0, UPDATE, 0.5, 2.0),
+    "an upload ends before it begins": lambda: begun().uploading(0, UPDATE, 2.0, 1.0),
     "client 0 has two running sessions": lambda: begun().began(0, session(2), 1.0),
     "a session ended twice": lambda: Invariants().trained(0, session(), Times(0.0, 0.0, 1.0), 1.0),
     "are out of order": lambda: begun().trained(0, session(), Times(0.0, 2.0, 1.0), 1.0),
@@ -60,45 +60,64 @@ def test_an_update_is_used_or_lost_once() -> None:
     watching = begun()
     watching.stepped(step(), 2.0, Tally())
     with pytest.raises(AssertionError, match="client 0, session 1: step 1, then dropped"):
-        watching.ended(0, session(), "dropped")
+        watching.ended(0, 1, "dropped")
 
 
-def finished(pace: Rounds | Buffered) -> Simulation:
-    return run_under_invariants(pace, Population.from_times(1.0), clients=4, steps=3)
+def finished(pace: Rounds | Buffered) -> Server:
+    return run_under_invariants(pace, Population.from_times(1.0), clients=4, steps=3).server
 
 
 def test_a_version_that_nobody_needs_is_noticed() -> None:
-    simulation = finished(Rounds())
-    check_versions(simulation)
-    simulation.versions.hold(3)
-    with pytest.raises(AssertionError, match=r"versions held \{3: 1\}, needed \{\}"):
-        check_versions(simulation)
-    simulation.versions.release(3)
-    simulation.versions.models[1] = ZERO
+    server = finished(Rounds())
+    assert_sound(server)
+    server.state.versions.hold(3)
+    with pytest.raises(AssertionError, match=r"versions held \{3: 1\}, counted \{\}"):
+        assert_sound(server)
+    server.state.versions.release(3)
+    server.state.versions.models[1] = ZERO
     with pytest.raises(AssertionError, match=r"models kept: \[1, 3\]"):
-        check_versions(simulation)
+        assert_sound(server)
+
+
+def test_a_model_that_a_client_needs_is_missed() -> None:
+    server = finished(Rounds())
+    assert_sound(server, [(0, 3)])
+    with pytest.raises(AssertionError, match="client 0 uses version 2, which is gone"):
+        assert_sound(server, [(0, 2)])
+
+
+def test_a_client_with_too_many_models_is_noticed() -> None:
+    server = finished(Rounds())
+    server.state.holds.taken[0] = [3] * 65
+    server.state.versions.holders[3] = 65
+    with pytest.raises(AssertionError, match="a client holds too many"):
+        assert_sound(server)
 
 
 def test_a_place_that_stays_free_is_noticed() -> None:
-    simulation = finished(Buffered(2, 3))
-    simulation.server.dispatch(simulation.now)
-    check_concurrency(simulation)
-    simulation.server.state.pace.active.pop()
-    with pytest.raises(AssertionError, match="2 at work and 0 free places make 3"):
-        check_concurrency(simulation)
-    simulation.server.state.pace.short = 1
-    with pytest.raises(AssertionError, match="1 places are free and 2 clients idle"):
-        check_concurrency(simulation)
+    server = finished(Buffered(2, 3))
+    server.dispatch(3.0)
+    assert_sound(server)
+    server.state.pace.active.pop()
+    with pytest.raises(AssertionError, match="2 active clients and 0 free places make 3"):
+        assert_sound(server)
+    server.state.pace.short = 1
+    with pytest.raises(AssertionError, match="1 places were left free and 2 clients are idle"):
+        assert_sound(server)
+
+
+def test_a_state_that_is_not_finite_is_noticed() -> None:
+    server = finished(Rounds())
+    server.state.x = np.array([np.nan, 0.0])
+    with pytest.raises(AssertionError, match="a model or a state is not finite"):
+        assert_sound(server)
 
 
 def test_a_cache_whose_mean_has_drifted_is_noticed() -> None:
-    rule = Cached()
-    state = rule.add(Contribution(0, np.array([4.0, 0.0])), ZERO, ZERO, rule.init(ZERO, 4))
-    _, state = rule.result(state)
-    check_cache(state)
-    state.mean += 0.01
+    server = finished(Rounds())  # under Cached aggregation
+    server.state.aggregate = replace(server.state.aggregate, mean=server.state.aggregate.mean + 0.01)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
-        check_cache(state)
+        assert_sound(server)
 
 
 def test_the_smallest_task() -> None:

@@ -8,7 +8,7 @@ import pytest
 from fedpace.algorithms import fedavg
 from fedpace.record import Run
 from fedpace.record.compare import reached
-from fedpace.record.recorder import StepRecord
+from fedpace.sim.observer import StepRecord
 from fedpace.vector import Layout
 
 SMALL = ("--clients", 10, "--model", "softmax", "--rounds", 4, "--quiet")

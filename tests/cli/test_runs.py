@@ -66,18 +66,18 @@ def test_a_diverged_run_is_kept_as_such(fedpace) -> None:
 
 
 def test_an_interrupted_run_goes_on_to_the_same_file(fedpace, tmp_path, monkeypatch) -> None:
-    from fedpace.record.history import History
+    from fedpace.record.writer import Writer
 
     fedpace("run", "fedgm", *SMALL, "--no-store", "--json", tmp_path / "whole.json")
-    step = History.step
+    recorded = Writer.recorded
 
     def interrupted(self, record, x) -> None:
-        step(self, record, x)
+        recorded(self, record, x)
         if record.version == 3:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(History, "step", interrupted)
+        patch.setattr(Writer, "recorded", interrupted)
         words = ("run", "fedgm", *SMALL, "--name", "night", "--checkpoint-every", 1)
         assert fedpace(*words).code == 130
     store = Store()
@@ -92,6 +92,35 @@ def test_an_interrupted_run_goes_on_to_the_same_file(fedpace, tmp_path, monkeypa
         "timeline.safetensors",
     ]
     assert [record.version for record in store.history(store["night"].id)] == [1, 2, 3, 4]
+
+
+def test_a_stopped_run_ends_well_and_is_resumed_to_the_same_file(fedpace, tmp_path, monkeypatch) -> None:
+    from fedpace.errors import Stop
+    from fedpace.record import artifacts
+    from fedpace.record.writer import Writer
+
+    fedpace("run", "fedgm", *SMALL, "--no-store", "--json", tmp_path / "whole.json")
+    recorded = Writer.recorded
+
+    def enough(self, record, x) -> None:
+        recorded(self, record, x)
+        if record.version == 3:
+            raise Stop("good enough")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "recorded", enough)
+        said = fedpace("run", "fedgm", *SMALL, "--name", "night", "--quiet")
+    assert said.code == 0 and "fedpace run: stopped after step 3: good enough" in said.err
+    store = Store()
+    entry = store["night"]
+    assert (entry.status, entry.note) == ("stopped", "good enough")
+    assert artifacts.load(store, entry).stopped == "good enough"
+    assert [record.version for record in store.history(entry.id)] == [1, 2, 3]
+    assert "stopped" in fedpace("runs", "list").out
+    assert fedpace("resume", "night", "--quiet", "--json", tmp_path / "resumed.json").code == 0
+    assert (tmp_path / "resumed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+    assert (store["night"].status, store["night"].note) == ("done", "")
+    assert artifacts.load(store, store["night"]).stopped is None
 
 
 def test_a_run_killed_before_its_first_checkpoint_starts_over(fedpace, tmp_path) -> None:

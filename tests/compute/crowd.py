@@ -44,10 +44,16 @@ def expected(request: Request) -> Vector:
     return (
         request.start * 2
         + added
-        + np.array([request.client, request.session, request.steps, request.seed, 1.0])
+        + np.array([request.client, request.session, request.steps, request.seed, request.data])
     )
 
 
 def ask(client: int, session: int = 1, start: Vector | None = None, **changes: Any) -> Request:
-    fields: dict[str, Any] = {"version": 0, "local": SGD(0.1, steps=3), "steps": 3, "seed": 7}
+    fields: dict[str, Any] = {
+        "version": 0,
+        "local": SGD(0.1, steps=3),
+        "steps": 3,
+        "seed": 7,
+        "data": client + 100,
+    }
     return Request(client, session, np.ones(SIZE) if start is None else start, **(fields | changes))

@@ -65,7 +65,7 @@ def keeps_its_word() -> bool:
     solver = engine("ray", Marks(), 1)
     solver.announce(ask(1, steps=9), 1.0)
     solver.announce(ask(2), 1.0)
-    solver.forget(ask(2))
+    solver.forget(ask(2).key)
     asked = [ask(1, steps=4), ask(2), ask(3, correction=np.full(5, 0.5)), ask(4, steps=0)]
     found = [solver.result(request) for request in asked]
     solver.close()

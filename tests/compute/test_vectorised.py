@@ -58,7 +58,7 @@ def requests_of(task: tasks.TorchTask, clients: Any, correction: bool = False, *
     local = SGD(0.2, steps=9, batch_size=4, **rule)
     added = np.linspace(-0.1, 0.1, task.layout.size) if correction else None
     return [
-        Request(client, 2, task.initial(0), 0, local, 3 + client % 7, seed=5, correction=added)
+        Request(client, 2, task.initial(0), 0, local, 3 + client % 7, seed=5, correction=added, data=client)
         for client in clients
     ]
 
@@ -128,7 +128,7 @@ class Counted:
 
 
 def ask(client: int, steps: int = 2, lr: float = 0.1) -> Request:
-    return Request(client, 1, START, 0, SGD(lr, steps=2), steps, seed=0)
+    return Request(client, 1, START, 0, SGD(lr, steps=2), steps, seed=0, data=client)
 
 
 START = np.zeros(1)
@@ -153,7 +153,7 @@ def test_only_one_rule_at_a_time_and_nothing_forgotten_or_changed() -> None:
     vectorised.announce(ask(1, lr=0.5), 1.0)
     vectorised.announce(ask(2), 1.0)
     vectorised.announce(ask(3), 1.0)
-    vectorised.forget(ask(2))
+    vectorised.forget(ask(2).key)
     vectorised.result(ask(0))
     assert task.groups == [[0, 3]]
     np.testing.assert_array_equal(vectorised.result(ask(3, steps=1)), [3.0, 1.0])

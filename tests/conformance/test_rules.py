@@ -122,7 +122,7 @@ class KeepsAFunction(Momentum):
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (WritesToTheModel, "read-only"),
+        (WritesToTheModel, "apply writes into what it was given"),
         (ReturnsTheUpdate, "must not be the update"),
         (Drifts, "moved on an update of zeros"),
         (Widens, "another form"),
@@ -131,7 +131,7 @@ class KeepsAFunction(Momentum):
     ],
 )
 def test_broken_server_optimizers_are_caught(broken: type[Momentum], message: str) -> None:
-    with pytest.raises((AssertionError, ValueError), match=message):
+    with pytest.raises(AssertionError, match=message):
         check_server_opt(broken())
 
 
@@ -161,7 +161,7 @@ class KeepsItsResult(Mean):
         (GivesAwayAnUpdate, "must not be one of the updates"),
         (ForgetsCounts, "counting twice is coming twice"),
         (KeepsTheLast, "order of arrival must not matter"),
-        (KeepsItsResult, "different results"),
+        (KeepsItsResult, "add writes into what it was given"),
     ],
 )
 def test_broken_aggregation_is_caught(broken: type[Mean], message: str) -> None:

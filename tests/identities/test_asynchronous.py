@@ -32,14 +32,13 @@ from beds import (
 )
 from fedpace import algorithms as named
 from fedpace.aggregate import Cached, Contribution, Mean, Pooled
-from fedpace.aggregate.rows import Rows
 from fedpace.aggregate.staleness import Hinge, Polynomial
 from fedpace.algorithm import Algorithm
 from fedpace.compute import Inline
 from fedpace.server import Step
-from fedpace.sim import Population, Watcher
-from fedpace.sim.simulate import prepare
-from fedpace.sim.watcher import Tally
+from fedpace.sim import Observer, Population
+from fedpace.sim.observer import Tally
+from fedpace.sim.prepare import prepare
 from fedpace.tasks import quadratics
 from fedpace.vector import Vector
 
@@ -185,33 +184,26 @@ class Spied:
 
     def result(self, state: Any) -> tuple[Vector, Any]:
         v, state = self.rule.result(state)
-        rows = [state.rows.get(client) for client in range(state.clients)]
+        rows = [self.rule.row(client, state) for client in range(state.clients)]
         h = [0.0 if row is None else float(row[0]) for row in rows]
         self.log.append((float(v[0]), float(state.mean[0]), h))
         return v, state
 
 
-@dataclass
+@dataclass(frozen=True)
 class Grid:
-    """A store that rounds half up to multiples of `step`: the published stand-in for a quantiser."""
+    """A format that rounds half up to multiples of `step`: the published stand-in for a quantiser."""
 
     step: float
-    rows: dict[int, Vector] = field(default_factory=dict)
 
-    def get(self, client: int) -> Vector | None:
-        return self.rows.get(client)
+    def store(self, v: Vector, rng: np.random.Generator | None) -> Vector:
+        return np.sign(v) * np.floor(np.abs(v) / self.step + 0.5) * self.step
 
-    def put(self, client: int, v: Vector, rng: np.random.Generator | None) -> Vector:
-        self.rows[client] = np.sign(v) * np.floor(np.abs(v) / self.step + 0.5) * self.step
-        return self.rows[client]
+    def value(self, row: Vector) -> Vector:
+        return row
 
-    @property
-    def nbytes(self) -> int:
-        return sum(row.nbytes for row in self.rows.values())
-
-
-def grid(step: float) -> Callable[[], Rows]:
-    return lambda: Grid(step)
+    def nbytes(self, row: Vector) -> int:
+        return row.nbytes
 
 
 BATCHES = script((1, 2, 3), (1, 4), (2, 3), (1, 2), (3, 4), (1, 2), (3, 4), (1, 2))
@@ -226,10 +218,10 @@ C: dict[str, tuple[Algorithm, Cached | Mean]] = {
     "C0_fedbuff_sum": (named.fedbuff(server_lr=2.0, **SOME), Mean()),
     "C1_ca2fl": (named.ca2fl(**SOME), Cached()),
     "C2_ca2fl_eta0": (named.ca2fl(server_lr=0.0, **SOME), Cached()),
-    "C3_mf_grid4": (named.ca2fl(**SOME), Cached(rows=grid(4.0))),
-    "C4_mf_grid4_fresh_quantised": (named.ca2fl(**SOME), Cached(rows=grid(4.0), quantize_fresh=True)),
+    "C3_mf_grid4": (named.ca2fl(**SOME), Cached(rows=Grid(4.0))),
+    "C4_mf_grid4_fresh_quantised": (named.ca2fl(**SOME), Cached(rows=Grid(4.0), quantize_fresh=True)),
     "C5_ca2fl_all": (named.ca2fl(**ALL), Cached()),
-    "C6_mf_grid16_all": (named.ca2fl(**ALL), Cached(rows=grid(16.0))),
+    "C6_mf_grid16_all": (named.ca2fl(**ALL), Cached(rows=Grid(16.0))),
     "C7_fedbuff_Mc_eq_M": (named.fedbuff(**PAIRED), Mean()),
     "C7_ca2fl_Mc_eq_M": (named.ca2fl(**PAIRED), Cached()),
 }
@@ -346,7 +338,7 @@ def test_favano_and_quafl_traces(oracle: str, heard: list[tuple[int, float]]) ->
     assert [w for _, w in heard] == pytest.approx(models, abs=1e-12)
 
 
-class ClientModels(Watcher):
+class ClientModels(Observer):
     """Where every client stands after each step, in the order of their numbers."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.compute import Inline
 from fedpace.record import Run
 from fedpace.sim import Population
-from fedpace.sim.simulate import prepare
+from fedpace.sim.prepare import prepare
 from fedpace.tasks import quadratics
 
 TEN = quadratics(np.arange(10.0))  # client i pulls to i; the optimum is 4.5
@@ -81,11 +81,11 @@ def error_and_drift(algorithm: Algorithm, rounds: int) -> tuple[float, float]:
     distances = []
     for version in range(int(0.9 * rounds), rounds):
         simulation.run(version + 1)
-        distances.append(float(np.linalg.norm(simulation.server.state.x - task.optimum)))
+        distances.append(float(np.linalg.norm(simulation.server.model - task.optimum)))
     state = simulation.server.state.aggregate
     if not hasattr(state, "rows"):
         return float(np.mean(distances)), 0.0
-    rows = [state.rows.get(client) for client in range(10)]
+    rows = [algorithm.aggregate.row(client, state) for client in range(10)]
     return float(np.mean(distances)), float(np.abs(np.mean(rows, axis=0) - state.mean).max())
 
 

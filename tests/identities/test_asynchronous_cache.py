@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from beds import ints, table
-from fedpace.aggregate.rows import PackedRows
+from fedpace.aggregate.rows import Packed
 from fedpace.link import dequantise, quantise
 from fedpace.link.pack import pack, unpack
 from fedpace.random import stream
@@ -87,11 +87,11 @@ def test_values_on_the_grid_stay_where_they_are(v: Vector, bits: int, seed: int)
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_a_row_is_rounded_once_and_really_packed(bits: int) -> None:
-    size, rows = 10_000, PackedRows(bits)
+    size, rows = 10_000, Packed(bits)
     v = np.random.default_rng(0).normal(size=size).astype(np.float32)
-    stored = rows.put(3, v, stream(0, "cache", 3, 1))
-    assert rows.get(4) is None
+    row = rows.store(v, stream(0, "cache", 3, 1))
+    stored = rows.value(row)
     for _ in range(3):
-        np.testing.assert_array_equal(rows.get(3), stored)
+        np.testing.assert_array_equal(rows.value(row), stored)
     buckets = -(-size // 2048)
-    assert rows.nbytes == size * bits // 8 + 4 * buckets
+    assert rows.nbytes(row) == size * bits // 8 + 4 * buckets

@@ -17,9 +17,9 @@ from fedpace.check.pace import Pull
 from fedpace.compute import Inline
 from fedpace.record import Run
 from fedpace.server import Step
-from fedpace.sim import Between, Population, Watcher
-from fedpace.sim.simulate import prepare
-from fedpace.sim.watcher import Tally
+from fedpace.sim import Between, Observer, Population
+from fedpace.sim.observer import Tally
+from fedpace.sim.prepare import prepare
 
 ONE_STEP: dict[str, Any] = {"client_lr": 0.1, "steps": 1}
 
@@ -46,7 +46,7 @@ def staleness(finished: Run) -> list[int]:
 # ---------------------------------------------------------------- 5.2: staleness bookkeeping
 
 
-class AtWork(Watcher):
+class AtWork(Observer):
     """How many sessions were running at each step, and which versions are under way at the end."""
 
     def __init__(self) -> None:
@@ -70,13 +70,13 @@ class AtWork(Watcher):
 
 
 def bookkeeping(algorithm: Algorithm, devices: Population, rounds: int, clients: int = 30) -> AtWork:
-    task, watcher = Pull(clients), AtWork()
-    simulation = watcher.simulation = prepare(
-        algorithm, task, devices, Inline(task), watcher, rounds=rounds, seed=1
+    task, observer = Pull(clients), AtWork()
+    simulation = observer.simulation = prepare(
+        algorithm, task, devices, Inline(task), observer, rounds=rounds, seed=1
     )
     simulation.begin()
     simulation.run(rounds)
-    return watcher
+    return observer
 
 
 LAWS = {
@@ -207,7 +207,7 @@ class Heavy(Pull):
 
     def __init__(self, clients: int, frame_bytes: int) -> None:
         super().__init__(clients)
-        self.layout = fedpace.vector.Layout.of({"x": ((frame_bytes - 16) // 4,)})
+        self.layout = fedpace.vector.Layout.of({"x": ((frame_bytes - 20) // 4,)})
 
     def initial(self, seed: int) -> Any:
         return np.zeros(self.layout.size, np.float32)

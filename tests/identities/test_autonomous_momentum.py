@@ -12,7 +12,7 @@ from fedpace import algorithms as named
 from fedpace.algorithm import Algorithm
 from fedpace.compute import Inline
 from fedpace.sim import Population
-from fedpace.sim.simulate import prepare
+from fedpace.sim.prepare import prepare
 from fedpace.tasks import quadratics
 
 THREE = quadratics([1.0, -2.0, 4.0])
@@ -23,8 +23,8 @@ def model_and_buffer(algorithm: Algorithm, rounds: int = 12) -> tuple[float, flo
     simulation = prepare(algorithm, THREE, None, Inline(THREE), rounds=rounds)
     simulation.begin()
     simulation.run(rounds)
-    state = simulation.server.state
-    return float(state.x[0]), float(state.opt.inner.b[0])
+    server = simulation.server
+    return float(server.model[0]), float(server.state.opt.inner.b[0])
 
 
 def staged(scale: float) -> dict[str, Any]:

@@ -194,7 +194,7 @@ def test_fednlaa_saves_two_of_eight_uploads():
     """O24: 6 DENSE + 2 SKIP, with tau = C / (alpha n), C = .12."""
     run = Federation(Lazy("nla", 0.12, None, over_n=True)).run(4)
     np.testing.assert_allclose(run.theta, (0.5620128, 0.55610567, 0), atol=1e-8)
-    assert sorted(len(up) for *_, up in run.log) == [16] * 2 + [16 + 24] * 6
+    assert sorted(len(up) for *_, up in run.log) == [20] * 2 + [20 + 24] * 6
 
 
 # ---------------------------------------------------------------- equivalences

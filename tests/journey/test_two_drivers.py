@@ -1,70 +1,171 @@
-"""The same machines under another driver: given the same order of messages, the same bits."""
+"""The same machines under another driver: given the same order of messages, the same bits, for every named algorithm.
+
+The second driver knows the contract of server and client and nothing else. It has no clock and no receive buffers: it
+follows the order of events that an observer wrote down, and its clients see frames only.
+"""
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import fedpace
-from fedpace import algorithms as a
-from fedpace.client import Client, Kit
+from fedpace import Algorithm, algorithms
+from fedpace.client import Client, ClientConfig, Session, Times
 from fedpace.compute import Request
-from fedpace.server import Deliver, Server, Update
+from fedpace.pace.protocol import Interruptible
+from fedpace.server import Interrupt, Poll, Server, Update
+from fedpace.sim import Observer, Population
+from fedpace.sim.simulation import Simulation
 from fedpace.tasks import quadratics
+from fedpace.vector import Vector
 
-TASK = quadratics(
-    [[1.0, 2.0, -1.0], [3.0, 0.0, 1.0], [0.5, -2.0, 4.0], [2.0, 2.0, 2.0]], weights=[1, 2, 3, 4]
-)
-STEPS = {"client_lr": 0.25, "steps": 3}
-ALGORITHMS = [
-    a.fedavg(clients_per_round=2, **STEPS),
-    a.fedgm(clients_per_round=3, weighting="samples", **STEPS),
-    a.fednova(**STEPS | {"steps": [1, 2, 3, 4]}),
-    a.scaffold(clients_per_round=2, **STEPS),
-    a.fednova_vr(**STEPS),
-    a.ca2fl(buffer=2, concurrency=2, **STEPS),
-    a.mf_ca2fl(buffer=2, concurrency=2, cache_bits=4, **STEPS),
-    a.fedcams(codec="sign", **STEPS),
-    a.fednlaca(codec="quant:3", tau=0.9, **STEPS),
-    a.fedbaca(codec="topk:1/3", down_codec="topk:2/3", tau=0.3, **STEPS),
-    a.two_way(codec="topk:1/3", down_codec="topk:1/3", memory="ef21", tau=0.5, **STEPS),
-]
-
-
-def by_hand(algorithm: fedpace.Algorithm, rounds: int, seed: int) -> np.ndarray:
-    """A driver without a clock: deliver, solve, upload, one client after another, from frames alone."""
-    x = TASK.initial(seed)
-    server = Server(algorithm, x, TASK.clients, seed=seed, last=rounds)
-    kit = Kit.of(algorithm, x, seed)
-    clients = {number: Client(kit, number, TASK.samples(number), 1.0) for number in range(TASK.clients)}
-    while server.state.version < rounds:
-        messages = [m for m in server.dispatch(0.0) if isinstance(m, Deliver)]
-        for message in messages:  # a client holds its version until its update is answered
-            server.state.versions.hold(message.version)
-        updates = [
-            train(server, clients[m.client], m, seed) for m in sorted(messages, key=lambda m: m.client)
-        ]
-        for update in updates:
-            if server.state.version < rounds:
-                clients[update.client].acknowledged(server.receive(update, 0.0))
-    return server.state.x
+CLIENTS, ROUNDS, SEED = 6, 12, 5
+TASK = quadratics(np.arange(18.0).reshape(CLIENTS, 3) / 16, weights=[1, 2, 3, 4, 5, 6])
+DEVICES = Population(solve_s=(1.0, 1.3, 1.7, 2.3, 3.1, 4.7), noise_s=0.2, up_s=0.1, down_s=0.2)
+SIZES: dict[str, Any] = {
+    "clients_per_round": 3,
+    "buffer": 2,
+    "concurrency": 4,
+    "draws": 3,
+    "steps": 4,
+    "client_lr": 0.1,
+    "server_lr": 0.1,
+    "codec": "topk:1/3",
+    "down_codec": "topk:2/3",
+    "rounds": ROUNDS,
+    "server_period": 1.5,
+}
+MORE: dict[str, dict[str, Any]] = {
+    "multistage_fedgm": {"server_lr": (0.2, 0.1)},
+    "autonomous_fedgm": {"history": 3},
+    "fednova": {"steps": [1, 2, 3, 4, 5, 6]},
+    "mf_ca2fl": {"cache_bits": 4},
+}
 
 
-def train(server: Server, client: Client, message: Deliver, seed: int) -> Update:
-    session = client.begin(server.retrieve(message.client, message.version, message.round), None)
-    request = Request(
-        client=client.number,
-        session=session.number,
-        start=session.start,
-        version=session.version,
-        local=server.algorithm.local,
-        steps=session.steps,
-        seed=seed,
-        correction=session.correction,
-    )
-    assert client.finish()
-    return client.encode(TASK.solve(request))
+def made(name: str, **more: Any) -> Algorithm:
+    """The algorithm with sizes that fit six clients."""
+    make = getattr(algorithms, name)
+    chosen = SIZES | MORE.get(name, {}) | more
+    return make(**{key: value for key, value in chosen.items() if key in inspect.signature(make).parameters})
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda algorithm: algorithm.name)
-def test_simulation_and_a_driver_without_a_clock_agree_bit_for_bit(algorithm):
-    simulated = fedpace.simulate(algorithm, TASK, rounds=7, seed=5, evaluate_every=None)
-    assert np.array_equal(simulated.model, by_hand(algorithm, 7, 5))
+VARIANTS: dict[str, Algorithm] = {name: made(name) for name in algorithms.__all__} | {
+    "two_way, ef21": made("two_way", memory="ef21", tau=0.5),
+    "fednlaca, quantised": made("fednlaca", codec="quant:3", tau=0.9),
+    "fedcams, sign": made("fedcams", codec="sign"),
+    "fedgm, by samples": made("fedgm", weighting="samples"),
+    "fedbuff, immediate": made("fedbuff", dispatch="immediate"),
+    "autonomous_fedgm, event-driven": made("autonomous_fedgm", history=None),
+    "defedavg_iid, reuse": made("defedavg_iid", reuse_model=True),
+    "defedavg_iid, distinct": made("defedavg_iid", distinct=True),
+    "defedavg_niid, saving": made("defedavg_niid", energy_saving=True),
+}
+
+
+class Order(Observer):
+    """Writes down the order of events, and how far interrupted sessions had come."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Any, ...]] = []
+        self.steps: dict[tuple[int, int], int] = {}  # (client, session) -> local steps
+        self.arrives: dict[tuple[int, int], float] = {}
+
+    def began(self, client: int, session: Session, now: float) -> None:
+        if session.version >= 0:  # who averages goes on as part of its interruption
+            self.events.append(("begin", client, session.version, session.round))
+
+    def trained(self, client: int, session: Session, times: Times, until: float) -> None:
+        self.events.append(("finish", client))
+
+    def uploading(self, client: int, update: Update, now: float, until: float) -> None:
+        self.steps[client, update.session] = update.steps
+        self.arrives[client, update.session] = until
+
+    def sent_up(self, client: int, update: Update) -> None:
+        self.events.append(("receive", client, self.arrives[client, update.session]))
+
+    def dispatched(self, simulation: Simulation) -> None:
+        self.events.append(("dispatch", simulation.now))
+
+
+class Driver:
+    """Clients train when told to, upload when their machine says so, and know what was in the frames."""
+
+    def __init__(self, algorithm: Algorithm, steps: dict[tuple[int, int], int]) -> None:
+        x, devices = TASK.initial(SEED), DEVICES.bind(CLIENTS, SEED)
+        samples = [TASK.samples(client) for client in range(CLIENTS)]
+        algorithm = algorithm.bound(TASK.layout)
+        self.server = Server(algorithm, x, CLIENTS, seed=SEED, last=ROUNDS, samples=samples)
+        config = ClientConfig.of(algorithm, x, SEED)
+        self.clients = [Client(config, i, samples[i], devices.expected_step_s(i)) for i in range(CLIENTS)]
+        self.interruptible = isinstance(algorithm.pace.client, Interruptible)
+        self.steps = steps
+        self.uploads: dict[int, Update] = {}
+
+    def follow(self, events: Sequence[tuple[Any, ...]]) -> Vector:
+        for what, *about in events:
+            getattr(self, what)(*about)
+        return self.server.model
+
+    def dispatch(self, now: float) -> None:
+        if self.server.wake_at is not None and self.server.wake_at <= now:
+            self.server.woke(now)
+        for order in self.server.dispatch(now):
+            if isinstance(order, Poll) and self.clients[order.client].polled():
+                self.upload(order.client)
+            elif isinstance(order, Interrupt):
+                self.interrupt(order)
+
+    def begin(self, client: int, version: int, round: int) -> None:
+        parcel = self.server.retrieve(client, version, round)
+        self.clients[client].begin(replace(parcel, model=None))
+
+    def finish(self, client: int) -> None:
+        if not self.interruptible and self.clients[client].finish():
+            self.upload(client)
+
+    def interrupt(self, order: Interrupt) -> None:
+        client = self.clients[order.client]
+        client.interrupt(self.steps[order.client, client.state.sessions])
+        self.upload(order.client)
+        if client.goes_on():
+            self.begin(order.client, order.version, order.round)
+
+    def upload(self, number: int) -> None:
+        client = self.clients[number]
+        session = client.state.outbox
+        assert session is not None
+        request = Request(
+            client=number,
+            data=number,
+            session=session.number,
+            start=session.start,
+            version=session.version,
+            local=self.server.algorithm.local,
+            steps=session.steps,
+            seed=SEED,
+            correction=session.correction,
+        )
+        self.uploads[number] = client.encode(TASK.solve(request))
+
+    def receive(self, number: int, now: float) -> None:
+        answer = self.server.receive(self.uploads.pop(number), now)
+        if self.clients[number].acknowledged(answer.receipt):
+            self.upload(number)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_simulation_and_a_driver_of_the_contract_agree_bit_for_bit(name: str) -> None:
+    order = Order()
+    options: dict[str, Any] = {"rounds": ROUNDS, "seed": SEED, "evaluate_every": None}
+    simulated = fedpace.simulate(VARIANTS[name], TASK, DEVICES, observers=[order], **options)
+    driver = Driver(VARIANTS[name], order.steps)
+    model = driver.follow(order.events)
+    assert driver.server.version == len(simulated.history) == ROUNDS
+    assert model.tobytes() == simulated.model.tobytes()
+    assert not np.array_equal(model, TASK.initial(SEED))

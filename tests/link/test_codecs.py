@@ -53,18 +53,18 @@ def test_top_k_keeps_the_largest_and_the_lower_index_among_equals(k, kept_values
 
 def test_nothing_of_a_zero_vector_is_sent():
     frame = TopK(0.5).encode(np.zeros(6), RNG)
-    assert len(frame) == 20
+    assert len(frame) == 24
     np.testing.assert_array_equal(TopK(0.5).decode(frame, 6), np.zeros(6))
 
 
 def test_zeros_are_not_sent_even_if_they_are_among_the_largest():
     assert through(TopK(1.0), X).tolist() == X.tolist()
-    assert int.from_bytes(TopK(1.0).encode(X, RNG)[16:20], "little") == 5
+    assert int.from_bytes(TopK(1.0).encode(X, RNG)[20:24], "little") == 5
 
 
 def test_a_value_that_underflows_is_not_sent():
     frame = TopK(1.0, "fp16").encode(np.array([1.0, 1e-9, 2.0]), RNG)
-    assert int.from_bytes(frame[16:20], "little") == 2
+    assert int.from_bytes(frame[20:24], "little") == 2
     np.testing.assert_array_equal(TopK(1.0, "fp16").decode(frame, 3), [1, 0, 2])
 
 
@@ -160,7 +160,7 @@ def test_a_scale_per_tensor_saves_the_small_ones():
     v = np.array([1, 1, 0.01, -0.01])
     assert error2(ScaledSign(), v) == pytest.approx(0.9801, abs=1e-12)
     assert error2(ScaledSign().bind(TENSORS), v) == 0
-    assert len(ScaledSign("fp32").bind(TENSORS).encode(v, RNG)) == 16 + 2 * (4 + 1)
+    assert len(ScaledSign("fp32").bind(TENSORS).encode(v, RNG)) == 20 + 2 * (4 + 1)
 
 
 # ---------------------------------------------------------------- rand-k
@@ -242,7 +242,7 @@ def test_minus_zero_is_not_a_code():
     frame = bytearray(Quantize(4, stochastic=False).encode(np.array([1.0, 0.0]), RNG))
     frame[-1] |= 0x08
     with pytest.raises(FrameError, match="QUANT"):
-        Quantize(4, stochastic=False).decode(bytes(frame), 2)
+        Quantize(4, stochastic=False).decode(wire.sealed(bytes(frame)), 2)
 
 
 def test_bits_and_rounding_must_match():
@@ -261,13 +261,13 @@ def test_bits_and_rounding_must_match():
         (
             TopK(1 / 2, values="fp32", index="varint"),
             X,
-            "01022000 01000000 00000000 13000000 03000000 000002 00004040 000040c0 00000040",
+            "02022000 01000000 00000000 13000000 b1a23528 03000000 000002 00004040 000040c0 00000040",
         ),
-        (ScaledSign("fp32"), SIGNED, "01030000 01000000 00000000 05000000 0000c03f b0"),
+        (ScaledSign("fp32"), SIGNED, "02030000 01000000 00000000 05000000 87be52a1 0000c03f b0"),
         (
             Quantize(3, stochastic=False, values="fp32"),
             QUANTISED,
-            "01040003 01000000 00000000 06000000 0000803f 3980",
+            "02040003 01000000 00000000 06000000 e1b346f9 0000803f 3980",
         ),
     ],
 )
@@ -293,7 +293,7 @@ def test_zero_entries_and_other_index_codecs_are_refused(codec):
     frame = bytearray(TopK(1 / 6, index="u32").encode(X, RNG))
     frame[-8:] = bytes(8)
     with pytest.raises(FrameError, match="a value is zero"):
-        codec.decode(bytes(frame), 6)
+        codec.decode(wire.sealed(bytes(frame)), 6)
     with pytest.raises(FrameError, match="expected u32 indices; got bitmask"):
         codec.decode(TopK(0.5, index="bitmask").encode(X, RNG), 6)
 

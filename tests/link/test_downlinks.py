@@ -105,7 +105,7 @@ def test_the_literal_downlink_of_a_frozen_model_never_settles():
 def test_the_literal_memory_outgrows_the_model():
     """O17: ||E|| / ||theta|| -> 1.8708286934."""
     _, server = received(Literal(TopK(1 / 4), first="zero"), np.ones(4), 40)
-    ratio = np.linalg.norm(server.state.clients[1].memory) / 2
+    ratio = np.linalg.norm(server.state.clients[1].held.memory) / 2
     assert ratio == pytest.approx(1.8708286934, abs=1e-10)
 
 
@@ -247,7 +247,7 @@ def test_who_was_away_gets_the_union_of_what_changed():
     np.testing.assert_array_equal(server.retrieve(1), server.state.model)
     np.testing.assert_array_equal(server.held[0].model, server.state.model)
     assert server.kinds()[-1] == "SET_SPARSE"
-    counts = [int.from_bytes(frame[16:20], "little") for frame in server.log[2:]]
+    counts = [int.from_bytes(frame[20:24], "little") for frame in server.log[2:]]
     assert counts[:-1] == [10] * 4 and 10 < counts[-1] <= 40
     assert wire.parse(server.log[-1]).ref == 1
 

@@ -204,7 +204,7 @@ def test_a_skip_names_the_version_it_stands_for():
         (Kind.SKIP, 2, 4),
         (Kind.SKIP, 2, 5),
     ]
-    assert [len(frame) for _, frame, *_ in rounds] == [24, 16, 24, 16, 16]
+    assert [len(frame) for _, frame, *_ in rounds] == [28, 20, 28, 20, 20]
 
 
 def test_a_value_is_reused_for_so_many_rounds_and_then_sent_again():
@@ -272,7 +272,7 @@ def test_what_aa_uses_under_each_reading(memory, reference, used):
 
 def test_aa_always_sends_its_value():
     for used, frame, sender, receiver in play(Lazy("aa", 0.25), [1, 1, 3]):
-        assert wire.parse(frame).kind is Kind.DENSE and len(frame) == 24
+        assert wire.parse(frame).kind is Kind.DENSE and len(frame) == 28
         assert sender.held == receiver.held == frame and used.size == 1
     flags = [
         bool(wire.parse(frame).flags & wire.ADD_PREV) for _, frame, *_ in play(Lazy("aa", 0.25), [1, 1, 3])

@@ -24,7 +24,7 @@ from fedpace.pace import (
     WithReplacement,
 )
 from fedpace.pace.buffered import BufferedState
-from fedpace.pace.protocol import Header, Verdict
+from fedpace.pace.protocol import Decision, Header
 from fedpace.sim import Population
 
 PACES: list[Pace] = [
@@ -97,8 +97,8 @@ def test_the_invariants_hold_for_any_population(pace: Pace, population: Populati
 class Forgetful(Buffered):
     """Does not free the place of a client that was lost."""
 
-    def lost(self, client: int, state: BufferedState) -> tuple[bool, BufferedState]:
-        return False, state
+    def lost(self, client: int, state: BufferedState) -> bool:
+        return False
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ class Greedy(Buffered):
 class Absentminded(Buffered):
     """Takes a step with whatever comes first, and forgets to empty the buffer."""
 
-    def arrived(self, header: Header, version: int, state: BufferedState) -> tuple[Verdict, BufferedState]:
+    def arrived(self, update: Header, version: int, state: BufferedState) -> Decision:
         state.filled += 1
-        return Verdict(0, step=False, reason="never"), state
+        return Decision(0, step=False, reason="never")
 
 
 @pytest.mark.parametrize("pace", [Forgetful(2, 3), Greedy(2, 3), Absentminded(2, 3)], ids=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 from fedpace.errors import ConfigError
 from fedpace.pace import (
     Arrivals,
+    Available,
     Buffered,
-    Crowd,
     Immediate,
     Interrupting,
     Polled,
@@ -19,38 +20,48 @@ from fedpace.pace import (
     Rounds,
     Scripted,
 )
-from fedpace.pace.protocol import Broadcast, Header, Interrupt, Order, Poll, Send, WakeAt
+from fedpace.pace.protocol import Broadcast, Interrupt, Order, Poll, Send, WakeAt
+
+
+@dataclass(frozen=True)
+class Header:
+    client: int
+    session: int
+    version: int
+    round: int
 
 
 class Drive:
-    """One rule, its state, and a crowd of six."""
+    """One rule, its state, and six clients."""
 
     def __init__(self, pace: Any, clients: int = 6) -> None:
         self.pace, self.state, self.clients = pace, pace.init(clients), clients
         self.absent: set[int] = set()
 
     def dispatch(self, version: int = 0, now: float = 0.0) -> tuple[Order, ...]:
-        crowd = Crowd(self.clients, self.absent, cycle_s=4.0)
-        orders, self.state = self.pace.dispatch(
-            version, now, crowd, self.state, lambda: np.random.default_rng(0)
+        available = Available(self.clients, self.absent)
+        orders: tuple[Order, ...] = self.pace.dispatch(
+            version, now, available, self.state, lambda: np.random.default_rng(0)
         )
-        return tuple(orders)
+        return orders
 
     def arrived(self, client: int, version: int = 0, started: int = 0) -> tuple[int | None, bool, str]:
-        verdict, self.state = self.pace.arrived(Header(client, 1, started, started), version, self.state)
-        return verdict.count, verdict.step, verdict.reason
+        """As the server has it: who is not expected is refused, and the rule's state stays as it is."""
+        header = Header(client, 1, started, started)
+        if unexpected := self.pace.expects(header, version, self.state):
+            return 0, False, unexpected
+        decision = self.pace.arrived(header, version, self.state)
+        return decision.count, decision.step, decision.reason
 
     def lost(self, client: int) -> bool:
-        step, self.state = self.pace.lost(client, self.state)
-        return bool(step)
+        return bool(self.pace.lost(client, self.state))
 
     def left(self, client: int) -> bool:
         self.absent.add(client)
         return self.lost(client)
 
     def woke(self, now: float) -> bool:
-        step, self.state = self.pace.woke(now, self.state)
-        return bool(step)
+        return bool(self.pace.woke(now, self.state))
 
 
 # ---------------------------------------------------------------- rounds
@@ -133,7 +144,7 @@ def test_places_nobody_was_found_for_are_filled_with_the_next_ones_or_by_who_joi
     assert d.dispatch() == (Send(2),) and d.state.free == 2
     assert d.dispatch() == () and d.state.asked == 1
     d.absent = {0}
-    d.state = d.pace.joined(1, d.state)
+    d.pace.joined(1, d.state)
     assert d.dispatch() == (Send(1),) and d.state.free == 1
     d.arrived(2)
     d.absent = set()
@@ -195,7 +206,7 @@ def test_immediate_takes_a_step_on_every_arrival() -> None:
     d.dispatch()
     assert d.arrived(1) == (1, True, "")
     assert d.dispatch(version=1) == (Send(2),)
-    assert not d.woke(0.0) and d.pace.joined(0, d.state) is d.state
+    assert not d.woke(0.0)
     assert (
         repr(d.pace) == "Immediate(concurrency=2, select=Scripted(groups=((0, 1), (2,))), max_staleness=None)"
     )
@@ -275,7 +286,7 @@ def test_who_fails_leaves_or_comes_back_gets_the_newest_model() -> None:
     assert not d.lost(1)  # nobody has answered: no step
     assert d.dispatch(now=3.0) == (Send(0),)
     d.absent.discard(1)
-    d.state = d.pace.joined(1, d.state)
+    d.pace.joined(1, d.state)
     assert d.dispatch(now=4.0) == (Send(1),)
 
 
@@ -297,10 +308,8 @@ def test_the_rhythm_stops_while_nobody_is_there() -> None:
 
 
 def test_a_period_that_nobody_knows_must_be_given() -> None:
-    pace = Interrupting(1)
-    assert Drive(pace).dispatch() == (Broadcast(), WakeAt(4.0))  # the fastest cycle
     with pytest.raises(ConfigError, match="server_period must be given in seconds"):
-        pace.dispatch(0, 0.0, Crowd(2), pace.init(2), lambda: np.random.default_rng(0))
+        Drive(Interrupting(1)).dispatch()
 
 
 # ---------------------------------------------------------------- replayed

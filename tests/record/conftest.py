@@ -8,8 +8,8 @@ import pytest
 from fedpace.algorithm import Algorithm
 from fedpace.local import SGD
 from fedpace.record import Run
-from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.server_opt import Momentum
+from fedpace.sim.observer import Activity, Fate, StepRecord
 from fedpace.vector import Layout
 
 

@@ -21,9 +21,8 @@ import fedpace
 from fedpace import algorithms
 from fedpace.errors import CheckpointError, ConfigError, StorageError
 from fedpace.record import Checkpoints, checkpoint
-from fedpace.record.locks import is_locked, locked
-from fedpace.record.recorder import StepRecord
 from fedpace.record.tree import Tree
+from fedpace.sim.observer import Observer, StepRecord
 from fedpace.tasks import quadratics
 from fedpace.vector import Vector
 
@@ -31,28 +30,22 @@ TASK = quadratics([[1.0, -2.0], [4.0, 0.5], [3.0, 3.0]])
 ROUNDS = 12
 
 
-class Power:
-    """A recorder that cuts the run off at a step."""
-
-    traces = False
+class Power(Observer):
+    """Cuts the run off at a step."""
 
     def __init__(self, off_at: int) -> None:
         self.off_at = off_at
 
-    def step(self, record: StepRecord, x: Vector) -> None:
+    def recorded(self, record: StepRecord, x: Vector) -> None:
         if record.version == self.off_at:
             raise KeyboardInterrupt
-
-    def activity(self, activity: object) -> None: ...
-
-    def fate(self, fate: object) -> None: ...
 
 
 def simulate(folder: Path | None, *, off_at: int = 0, task: Any = TASK, **more: Any) -> fedpace.Run:
     plan = None if folder is None else Checkpoints(folder, every=3, previous=more.pop("previous", False))
     options: dict[str, Any] = {"rounds": ROUNDS, "keep_models": True, "seed": 1, **more}
     algorithm = algorithms.fedbuff(client_lr=0.25, steps=2, buffer=2, concurrency=3, beta=0.5, nu=1.0)
-    return fedpace.simulate(algorithm, task, checkpoint=plan, recorders=[Power(off_at)], **options)
+    return fedpace.simulate(algorithm, task, checkpoint=plan, observers=[Power(off_at)], **options)
 
 
 @pytest.fixture
@@ -173,20 +166,6 @@ def test_damaged_models_are_refused(folder: Path, damage: str) -> None:
         simulate(folder)
 
 
-def test_the_lock_ends_with_the_work_though_a_fork_has_a_copy_of_it(tmp_path: Path) -> None:
-    with locked(tmp_path):
-        child = os.fork()
-        if not child:
-            signal.pause()
-            os._exit(0)
-        assert is_locked(tmp_path)
-    try:
-        assert not is_locked(tmp_path)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-
-
 def test_what_was_written_after_the_checkpoint_is_cut_off(folder: Path) -> None:
     with open(folder / "history.jsonl", "ab") as file:
         file.write(b'["step", half a li')
@@ -194,12 +173,23 @@ def test_what_was_written_after_the_checkpoint_is_cut_off(folder: Path) -> None:
 
 
 def test_a_checkpoint_of_a_newer_version_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "FORMAT", checkpoint.FORMAT + 1)
     head, tree = checkpoint.read(folder / checkpoint.CURRENT)
+    monkeypatch.setattr(checkpoint, "FORMAT", checkpoint.FORMAT + 1)
     checkpoint.write(folder, checkpoint.encode(tree, head))
     monkeypatch.undo()
+    with pytest.raises(CheckpointError, match=r"newer fedpace \(format 3; this one reads 2\); the previous"):
+        simulate(folder)
+
+
+def test_checkpoints_with_frames_of_version_1_are_refused(folder: Path) -> None:
+    for name in (checkpoint.CURRENT, checkpoint.PREVIOUS):
+        data = (folder / name).read_bytes()
+        assert data.count(b'"format":"2"') == 1
+        (folder / name).write_bytes(data.replace(b'"format":"2"', b'"format":"1"'))
     with pytest.raises(
-        CheckpointError, match=r"newer fedpace \(format 2; this one reads up to 1\); the previous"
+        CheckpointError,
+        match=r"cannot be gone on from: it was written by an older fedpace "
+        r"\(format 1, frame version 1; this one reads 2\); there is no other one$",
     ):
         simulate(folder)
 

@@ -8,7 +8,7 @@ import pytest
 
 from fedpace.record import Run
 from fedpace.record.compare import Cost, cost, final, picture
-from fedpace.record.recorder import StepRecord
+from fedpace.sim.observer import StepRecord
 
 
 def learned(run: Run, *accuracies: float | None, seconds: float = 1.0) -> Run:

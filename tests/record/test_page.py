@@ -12,7 +12,7 @@ import pytest
 from fedpace.citations import papers
 from fedpace.record import Run
 from fedpace.record.page import Kept, page, shares, svg
-from fedpace.record.recorder import StepRecord
+from fedpace.sim.observer import StepRecord
 
 
 class Reader(HTMLParser):

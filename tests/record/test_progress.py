@@ -8,14 +8,14 @@ import pytest
 from rich.console import Console
 
 from fedpace.record.progress import shown
-from fedpace.record.recorder import StepRecord
+from fedpace.sim.observer import StepRecord
 
 
 def run_through(console: Console, rounds: int) -> None:
-    with shown("fedgm on digits", rounds, console) as watcher:
+    with shown("fedgm on digits", rounds, console) as progress:
         for t in range(1, rounds + 1):
             metrics = {"loss": 1 / t, "accuracy": 1 - 1 / t} if t % 2 else {}
-            watcher.step(StepRecord(t, 2.0 * t, (0,), (0,), 1000, 500, metrics), np.zeros(1))
+            progress.recorded(StepRecord(t, 2.0 * t, (0,), (0,), 1000, 500, metrics), np.zeros(1))
 
 
 def test_a_log_file_gets_ten_plain_lines() -> None:

@@ -45,6 +45,7 @@ def test_json_has_exactly_the_documented_fields(run: Run) -> None:
         "bytes_up": 100,
         "bytes_down": 40,
         "metrics": {"loss": 2.0, "accuracy": 0.25},
+        "clipped": 0,
     }
     assert data["history"][1]["metrics"] == {}
 

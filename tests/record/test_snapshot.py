@@ -22,7 +22,8 @@ from fedpace.record.evaluation import every
 from fedpace.record.report import Reporter, counts, reporter_of
 from fedpace.record.tree import Tree
 from fedpace.sim import Population
-from fedpace.sim.simulate import prepare
+from fedpace.sim.audience import Audience
+from fedpace.sim.prepare import prepare
 from fedpace.sim.simulation import Simulation
 from fedpace.tasks import quadratics
 
@@ -73,7 +74,7 @@ def bed() -> tuple[Any, Population]:
 def fresh(algorithm: Algorithm, *, eager: bool = False) -> tuple[Simulation, History]:
     task, devices = bed()
     history = History()
-    reporter = Reporter(history, task, every("2s"), ROUNDS)
+    reporter = Reporter([history], task, every("2s"), ROUNDS)
     simulation = prepare(algorithm, task, devices, Inline(task), reporter, rounds=ROUNDS, seed=3, eager=eager)
     return simulation, history
 
@@ -86,7 +87,7 @@ def through_text(tree: Tree) -> Tree:
 def run_some_events(simulation: Simulation, count: int) -> None:
     line = simulation.state.line
     for _ in range(count):
-        if line.heap and simulation.server.state.version < ROUNDS:
+        if line.heap and simulation.server.version < ROUNDS:
             _, phase, client, _, what = line.pop()
             getattr(simulation, f"_{phase.name.lower()}")(client, what)
 
@@ -101,14 +102,14 @@ def test_stopped_between_any_two_events_it_ends_with_the_same_bits(case: str, ea
     stops = stream(11, "select").integers(1, 40, size=400).tolist()
     going, history = fresh(CASES[case], eager=eager)
     going.begin()
-    while going.server.state.version < ROUNDS:  # stopped again and again, always in another process's place
+    while going.server.version < ROUNDS:  # stopped again and again, always in another process's place
         run_some_events(going, stops.pop())
         tree = through_text(snapshot.take(going))
         going, after = fresh(CASES[case], eager=eager)
         snapshot.put(tree, going)
         history.steps += after.steps
-        reporter_of(going).recorder = history
-    assert going.server.state.x.tobytes() == whole.server.state.x.tobytes()
+        reporter_of(going).audience = Audience([history])
+    assert going.server.model.tobytes() == whole.server.model.tobytes()
     assert history.steps == known.steps
     assert history.activities == known.activities and history.fates == known.fates
     assert counts(going) == counts(whole)
@@ -136,5 +137,5 @@ def test_spilled_caches_are_kept_too(tmp_path: Any) -> None:
     second, after = fresh(algorithm)
     snapshot.put(through_text(snapshot.take(first)), second)
     second.run(ROUNDS)
-    assert second.server.state.x.tobytes() == whole.server.state.x.tobytes()
+    assert second.server.model.tobytes() == whole.server.model.tobytes()
     assert after.steps == known.steps[ROUNDS // 2 :]

@@ -16,9 +16,9 @@ import pytest
 
 from fedpace.errors import ConfigError, StorageError
 from fedpace.record import Run, artifacts
-from fedpace.record.recorder import StepRecord
 from fedpace.record.store import DATABASE, Store
 from fedpace.record.writer import Writer
+from fedpace.sim.observer import StepRecord
 
 X = np.zeros(2)
 
@@ -134,7 +134,7 @@ def test_the_writer_commits_once_a_second_and_at_the_end(store: Store) -> None:
     seen = []
     for version in range(1, 8):
         clock.now += 0.4
-        writer.step(record(version), X)
+        writer.recorded(record(version), X)
         seen.append(len(store.history(run)))
     assert seen == [0, 0, 3, 3, 3, 6, 6]
     writer.flush()
@@ -146,8 +146,8 @@ def test_a_resumed_writer_takes_back_what_was_reported_after_the_checkpoint(stor
     store.add(run, [record(version, loss=9.0) for version in range(1, 6)])
     writer = Writer(store, run, Clock())
     kept = [record(1, loss=9.0), record(2, loss=9.0)]
-    writer.resume(kept)
-    writer.step(record(3, loss=1.0), X)
+    writer.resumed(kept)
+    writer.recorded(record(3, loss=1.0), X)
     writer.flush()
     assert store.history(run) == [*kept, record(3, loss=1.0)]
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from fedpace.record.recorder import StepRecord
-from fedpace.record.sweep import Everything, Hopeless, HopelessError, Point, best_first, picture
+from fedpace.errors import Stop
+from fedpace.record.sweep import Everything, Hopeless, Point, best_first, picture
+from fedpace.sim.observer import StepRecord
 
 X = np.zeros(1)
 GRID = {"lr": [0.1, 0.2, 0.4], "beta": [0.0, 0.9]}
@@ -44,8 +45,8 @@ def losses(*values: float | None, factor: float = 10.0) -> int | None:
     for version, loss in enumerate(values, start=1):
         metrics = {"accuracy": 0.1} if loss is None else {"loss": loss} if loss >= 0 else {}
         try:
-            hopeless.step(StepRecord(version, 0.0, (), (), 0, 0, metrics), X)
-        except HopelessError:
+            hopeless.recorded(StepRecord(version, 0.0, (), (), 0, 0, metrics), X)
+        except Stop:
             return version
     return None
 
@@ -68,9 +69,9 @@ def test_a_run_is_given_up_when_its_loss_has_exploded(
 
 def test_the_least_loss_is_remembered_over_an_interruption() -> None:
     hopeless = Hopeless(10.0)
-    hopeless.resume([StepRecord(1, 0.0, (), (), 0, 0, {"loss": 1.0}), StepRecord(2, 0.0, (), (), 0, 0)])
-    with pytest.raises(HopelessError, match="after step 3: the loss is 11 and was 1"):
-        hopeless.step(StepRecord(3, 0.0, (), (), 0, 0, {"loss": 11.0}), X)
+    hopeless.resumed([StepRecord(1, 0.0, (), (), 0, 0, {"loss": 1.0}), StepRecord(2, 0.0, (), (), 0, 0)])
+    with pytest.raises(Stop, match="after step 3 the loss is 11 and was 1"):
+        hopeless.recorded(StepRecord(3, 0.0, (), (), 0, 0, {"loss": 11.0}), X)
 
 
 def points(grid: dict[str, list[float]]) -> list[Point]:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fedpace.errors import ConfigError
-from fedpace.record.recorder import StepRecord
 from fedpace.record.trackers import require, tracker
+from fedpace.sim.observer import StepRecord
 
 X = np.zeros(1)
 STEPS = [StepRecord(t, 0.5 * t, (0, 1), (0, 2), 10, 5, {"loss": 1 / t} if t != 2 else {}) for t in (1, 2, 3)]
@@ -36,9 +36,9 @@ def run_with_an_interruption(text: str) -> None:
     """Steps 1 to 3, the last of them twice because it came after the checkpoint."""
     told = tracker(text, "night", {"initial model": "x"})
     for step in STEPS:
-        told.step(step, X)
-    told.resume(STEPS[:2])
-    told.step(STEPS[2], X)
+        told.recorded(step, X)
+    told.resumed(STEPS[:2])
+    told.recorded(STEPS[2], X)
     told.close()
 
 

@@ -4,10 +4,11 @@ import math
 
 import pytest
 
-from fedpace.record.recorder import StepRecord
-from fedpace.reproduce.outcome import Outcome, Settled, Watch
+from fedpace.errors import Stop
+from fedpace.reproduce.outcome import Outcome, Watch
 from fedpace.reproduce.results import Spread, mean_curve
 from fedpace.reproduce.run import simulated
+from fedpace.sim.observer import StepRecord
 
 from .conftest import cell, outcome, results
 
@@ -48,17 +49,17 @@ def step(version: int, seconds: float, accuracy: float | None) -> StepRecord:
 
 def test_a_run_ends_at_its_target_and_not_before() -> None:
     watch = Watch(0.5, None)
-    watch.step(step(1, 1.0, None), None)
-    watch.step(step(2, 2.0, 0.49), None)
-    with pytest.raises(Settled):
-        watch.step(step(3, 3.0, 0.5), None)
+    watch.recorded(step(1, 1.0, None), None)
+    watch.recorded(step(2, 2.0, 0.49), None)
+    with pytest.raises(Stop):
+        watch.recorded(step(3, 3.0, 0.5), None)
 
 
 def test_a_run_ends_when_its_time_is_over() -> None:
     watch = Watch(None, 10.0)
-    watch.step(step(1, 9.9, 1.0), None)
-    with pytest.raises(Settled):
-        watch.step(step(2, 10.0, None), None)
+    watch.recorded(step(1, 9.9, 1.0), None)
+    with pytest.raises(Stop):
+        watch.recorded(step(2, 10.0, None), None)
 
 
 def test_a_simulated_cell_is_where_algebra_says() -> None:

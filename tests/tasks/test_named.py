@@ -21,7 +21,7 @@ def trained(task, epochs, lr=0.1, batch_size=10):
     local = SGD(lr=lr, epochs=epochs, batch_size=batch_size)
     steps = epochs * local.batches(task.samples(0))
     x = task.initial(0)
-    return x + task.solve(Request(0, 0, x, 0, local, steps, 0))
+    return x + task.solve(Request(0, 0, x, 0, local, steps, 0, data=0))
 
 
 @pytest.mark.parametrize(("model", "least"), [("softmax", 0.94), ("mlp", 0.94)])

@@ -50,7 +50,8 @@ def parts(clients=3, count=12):
 
 def ask(task, client=0, session=0, x=None, local=None, steps=4, seed=0):
     local = local or SGD(lr=0.1, steps=steps)
-    return task.solve(Request(client, session, task.initial(0) if x is None else x, 0, local, steps, seed))
+    start = task.initial(0) if x is None else x
+    return task.solve(Request(client, session, start, 0, local, steps, seed, data=client))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from fedpace.vector import freeze
 def solve(task, client, start, steps=2, lr=0.5, correction=None, **rule):
     x = freeze(np.atleast_1d(np.array(start, dtype=float)))
     local = SGD(lr=lr, steps=steps, **rule)
-    return task.solve(Request(client, 0, x, 0, local, steps, 0, correction))
+    return task.solve(Request(client, 0, x, 0, local, steps, 0, correction, data=client))
 
 
 def test_two_half_steps_move_three_quarters_of_the_way():

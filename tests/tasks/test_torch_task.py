@@ -8,12 +8,16 @@ import sys
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from fedpace.compute.protocol import Request
 from fedpace.local import SGD
 from fedpace.local import descend as reference
 from fedpace.tasks import load
 from fedpace.tasks.descend import descend
+from fedpace.tasks.examples import Tensors
+from fedpace.tasks.objective import CLASSIFICATION
+from fedpace.tasks.torch_task import TorchTask
 from fedpace.vector import freeze
 
 EVERY_FIELD = [
@@ -41,7 +45,7 @@ EVERY_FIELD = [
 def request(task, *, client=0, session=0, local=None, steps=7, seed=0, start=None, correction=None):
     local = local or SGD(lr=0.1, steps=steps, batch_size=10)
     start = task.initial(0) if start is None else start
-    return Request(client, session, start, 0, local, steps, seed, correction)
+    return Request(client, session, start, 0, local, steps, seed, correction, data=client)
 
 
 @pytest.mark.parametrize("local", EVERY_FIELD, ids=str)
@@ -105,7 +109,7 @@ def test_the_same_bits_in_another_process_and_after_pickling():
         "from fedpace.compute.protocol import Request\n"
         "t = load('digits', 20, 'dirichlet:0.5', 'mlp', 3)\n"
         "local = SGD(lr=.1, steps=12, batch_size=7, momentum=.5)\n"
-        "d = t.solve(Request(4, 2, t.initial(1), 0, local, 12, 9))\n"
+        "d = t.solve(Request(4, 2, t.initial(1), 0, local, 12, 9, data=4))\n"
         "print(hashlib.sha256(d.tobytes()).hexdigest(), t)"
     )
     printed = {
@@ -115,8 +119,28 @@ def test_the_same_bits_in_another_process_and_after_pickling():
     assert len(printed) == 1
     task = pickle.loads(pickle.dumps(load("digits", 20, "dirichlet:0.5", "mlp", 3)))
     local = SGD(lr=0.1, steps=12, batch_size=7, momentum=0.5)
-    delta = task.solve(Request(4, 2, task.initial(1), 0, local, 12, 9))
+    delta = task.solve(Request(4, 2, task.initial(1), 0, local, 12, 9, data=4))
     assert printed.pop() == f"{hashlib.sha256(delta.tobytes()).hexdigest()} {task}\n"
+
+
+def three_samples(client):
+    inputs = torch.arange(12.0).reshape(3, 4) / (client + 5)
+    return Tensors(inputs, torch.tensor([0, 1, 1]))
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.Tanh], ids=["compiled", "autograd"])
+def test_a_task_of_ones_own_survives_pickling_after_it_was_used(activation):
+    """Its parameters are views of one vector again, wherever a solve starts from, and its lanes work on those."""
+    network = nn.Sequential(nn.Linear(4, 5), activation(), nn.Linear(5, 2))
+    task = TorchTask("own", network, CLASSIFICATION, [3] * 4, three_samples, three_samples(9))
+    asked = request(task, client=1, start=freeze(task.initial(0) + 1), steps=4)
+    expected, together = task.solve(asked), task.lanes > 1 and task.solve_together([asked])[0]
+    again = pickle.loads(pickle.dumps(task))
+    np.testing.assert_array_equal(again.solve(asked), expected)
+    assert again.evaluate(asked.start) == task.evaluate(asked.start)
+    assert again.lanes == task.lanes
+    if again.lanes > 1:
+        np.testing.assert_array_equal(again.solve_together([asked])[0], together)
 
 
 def test_batches_are_shuffled_passes_that_go_on():

@@ -5,7 +5,7 @@ import pytest
 
 from fedpace.errors import ConfigError
 from fedpace.server_opt import Momentum
-from fedpace.theory import mean_age, stability_limit, variance_factor
+from fedpace.theory import mean_age, variance_factor
 
 
 @pytest.mark.parametrize(
@@ -39,38 +39,8 @@ def test_they_are_those_of_the_rules_own_weights() -> None:
     assert w @ np.arange(600) == pytest.approx(mean_age(beta, nu), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("beta", "nu", "limit"),
-    [
-        (0.9, 0.0, 2),
-        (0.7, 0.7, 4.722222),
-        (0.9, 0.7, 5.9375),
-        (0.9, 0.9, 13.571429),
-        (0.95, 0.95, 26.896552),
-        (0.9, 1.0, 38),
-    ],
-)
-def test_stability_limit_is_where_the_rule_begins_to_grow(beta: float, nu: float, limit: float) -> None:
-    """G7: the linear map of one step of the rule itself, on updates -c x."""
-    assert stability_limit(beta, nu) == pytest.approx(limit, abs=5e-7)
-    for share, stable in ((0.999, True), (1.001, False)):
-        assert (spectral_radius(stability_limit(beta, nu) * share, beta, nu) < 1) == stable
-
-
-def spectral_radius(eta_c: float, beta: float, nu: float) -> float:
-    """Of the map (x, b) -> (x, b), read off the rule column by column; c = 1 scales b only."""
-    rule, columns = Momentum(eta_c, beta, nu), []
-    for x, b in ((1.0, 0.0), (0.0, 1.0)):
-        start = rule.init(np.zeros(1))
-        buffer = np.array([b])
-        state = start if start.b is None else type(start)(buffer)
-        after, state = rule.apply(np.array([x]), np.array([-x]), state)
-        columns.append([float(after[0]), 0.0 if state.b is None else float(state.b[0])])
-    return float(np.abs(np.linalg.eigvals(np.array(columns).T)).max())
-
-
 @pytest.mark.parametrize(("beta", "nu"), [(1.0, 0.5), (-0.1, 0.5), (0.5, 1.1), (0.5, -0.1)])
 def test_parameters_outside_their_range_are_refused(beta: float, nu: float) -> None:
-    for function in (mean_age, variance_factor, stability_limit):
+    for function in (mean_age, variance_factor):
         with pytest.raises(ConfigError, match="must be in"):
             function(beta, nu)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -9,19 +10,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import optimize
 
 from fedpace.errors import ConfigError
 from fedpace.local import SGD
-from fedpace.theory import Work, advice, chi_squared, final_error, gradient_error
-from fedpace.theory.nova_bounds import (
-    best_proximal,
-    bound,
-    limit,
-    rate_optimal_lr,
-    sampled_bound,
-    sampled_limit,
-    simple_limit,
+from fedpace.theory import (
+    TwoClients,
+    Work,
+    advice,
+    chi_squared,
+    dissimilarity,
+    final_error,
+    gradient_error,
+    nova_rates,
 )
+from fedpace.theory.nova_bounds import bound, limit, sampled_bound, sampled_limit, simple_limit
 
 P, K = (0.5, 0.3, 0.2), (2, 5, 9)
 WORK = Work.of(SGD(0.1, steps=1), K, P)
@@ -137,10 +140,113 @@ def test_sampled_bound_term_by_term() -> None:
     assert found.drift == pytest.approx(8 * 0.3456, rel=1e-12)
 
 
+# ------------------------------------------------------------------------- work drawn anew in every round
+
+DRAWN = Work.drawn(
+    SGD(0.1, steps=1), [[20 * e, 10 * e, 5 * e, 5 * e] for e in range(2, 6)], (400, 200, 100, 100)
+)
+
+
+def test_limits_of_random_work_hold_in_the_worst_round() -> None:
+    """(152): samples 400, 200, 100, 100, batch 20, epochs 2..5: 1 / sqrt(12 * 100 * 99), not with the mean 70 * 69."""
+    assert limit(DRAWN) == pytest.approx(1 / math.sqrt(12 * 9900), rel=1e-12)
+    assert limit(DRAWN) == pytest.approx(0.00290, abs=5e-6)
+    assert simple_limit(DRAWN) == pytest.approx(1 / (200 * math.sqrt(3)), rel=1e-12)
+    assert sampled_limit(DRAWN, 2) == pytest.approx(1 / (12 * 68.75 * 1.5), rel=1e-12)
+
+
+def every_round(work: Work) -> list[Work]:
+    """All 256 rounds that four clients with four outcomes each may have, as fixed work."""
+    outcomes = itertools.product(range(len(work.k)), repeat=work.clients)
+    local = SGD(0.1, steps=1)
+    return [
+        Work.of(local, [int(work.k[e, i]) for i, e in enumerate(round_)], work.p.tolist())
+        for round_ in outcomes
+    ]
+
+
+def test_constants_of_random_work_are_means_over_the_rounds() -> None:
+    """Theorem 3: A~ = 1.473 (1.375 at the mean), B~ and C~, against all rounds there are, one by one."""
+    rounds = every_round(DRAWN)
+    for name in ("a", "b"):
+        mean = np.mean([getattr(work, name)(work.p) for work in rounds])
+        assert getattr(DRAWN, name)(DRAWN.p) == pytest.approx(mean, rel=1e-12)
+    assert DRAWN.c == pytest.approx(np.mean([work.c for work in rounds]), rel=1e-12)
+    assert DRAWN.a(DRAWN.p) == pytest.approx(1.47294921875, rel=1e-12)
+    assert Work.of(SGD(0.1, steps=1), (70, 35, 17, 18), DRAWN.p.tolist()).c < DRAWN.c == 5385.625
+
+
+def test_fixed_work_is_its_own_mean() -> None:
+    assert (DRAWN.is_random, WORK.is_random) == (True, False)
+    assert (WORK.largest_c, WORK.largest_tau_eff) == (WORK.c, WORK.tau_eff)
+    again = Work.drawn(SGD(0.1, steps=1), [K, K], P)
+    assert (again.a(again.p), again.b(again.p), again.c) == pytest.approx(
+        (WORK.a(WORK.p), WORK.b(WORK.p), WORK.c), rel=1e-14
+    )
+
+
+# ---------------------------------------------------------------------------------- orders of magnitude
+
+
 def test_orders_of_magnitude() -> None:
-    assert rate_optimal_lr(3, 16 / 3, 100) == pytest.approx(0.075, rel=1e-12)
-    assert best_proximal(3, 16 / 3, 100) == pytest.approx(0.438602660732, rel=1e-10)
-    assert best_proximal(100, 1, 1) < 1
+    assert nova_rates.rate_optimal_lr(3, 16 / 3, 100) == pytest.approx(0.075, rel=1e-12)
+    assert nova_rates.best_proximal(3, 16 / 3, 100) == pytest.approx(0.438602660732, rel=1e-10)
+    assert nova_rates.best_proximal(100, 1, 1) < 1
+
+
+def test_best_proximal_strength_of_16_clients() -> None:
+    """16 clients, K = 100, T = 100: rate sqrt(16 / 10^4) = .04, alpha* = 2^(1/3) * .4 * 100^(-1/6) = .234."""
+    assert nova_rates.rate_optimal_lr(16, 100, 100) == pytest.approx(0.04, rel=1e-12)
+    assert nova_rates.best_proximal(16, 100, 100) == pytest.approx(0.234, abs=5e-4)
+
+
+@pytest.mark.parametrize(("clients", "steps", "rounds"), [(16, 100, 100), (4, 50, 1000), (100, 400, 10**5)])
+def test_best_proximal_is_where_138_is_least(clients: int, steps: float, rounds: int) -> None:
+    """And there (138) is (133) up to its constant: between one and three times it."""
+    best = nova_rates.best_proximal(clients, steps, rounds)
+    found = optimize.minimize_scalar(
+        lambda alpha: nova_rates.fedprox_error(alpha, clients, steps, rounds),
+        bounds=(1e-6, 1),
+        method="bounded",
+    )
+    assert best == pytest.approx(found.x, rel=1e-3)
+    least = nova_rates.fedprox_error(best, clients, steps, rounds)
+    assert 1 < least / nova_rates.fedprox_rate(clients, steps, rounds) < 3
+
+
+def test_133_and_138_by_hand() -> None:
+    """N = 4, K = 25, T = 64: sqrt(NKT) = 80; alpha = 1/2: (12.5 + 1)/80 + 4 / (25 * 64 / 4); 1/80 + 1/16."""
+    assert nova_rates.fedprox_error(0.5, 4, 25, 64) == pytest.approx(13.5 / 80 + 0.01, rel=1e-12)
+    assert nova_rates.fedprox_rate(4, 25, 64) == pytest.approx(1 / 80 + 1 / 16, rel=1e-12)
+    assert nova_rates.most_steps_for_linear_speedup(16, 10**4) == pytest.approx(10 / 8, rel=1e-12)
+
+
+def test_rates_by_hand() -> None:
+    """K = N = 4, T = 100: A = 1, B = 3, C = 12; (1 + 1)/40 + 4 * 15/400; sampled, q = 1: 2/20 + 15/400."""
+    work = Work.of(SGD(0.1, steps=1), (4, 4, 4, 4))
+    assert nova_rates.rate(work, 100) == pytest.approx(2 / 40 + 0.15, rel=1e-12)
+    assert nova_rates.rate(work, 100, draws=1) == pytest.approx(2 / 20 + 0.0375, rel=1e-12)
+    assert nova_rates.fedavg_rate(work, 100) == pytest.approx(1 / 40 + 4 * (3 + 12) / 400, rel=1e-12)
+
+
+# ----------------------------------------------------------------------------------------- Lemma 4
+
+
+@pytest.mark.parametrize(("a", "steps"), [(3.0, (1, 4)), (1.0, (2, 3)), (0.5, (7, 1))])
+def test_lemma_4_holds_with_equality(a: float, steps: tuple[int, int]) -> None:
+    """||grad F||^2 = chi^2 kappa^2, with kappa^2 from the gradients themselves; (116) prints half of it."""
+    example = TwoClients(a, steps)
+    gradients = np.array([[example.w[1] - example.w[0] - 1.0], [example.w[1] - example.w[0] + 1.0]]) * -a
+    assert example.kappa2 == pytest.approx(dissimilarity(gradients, example.w), rel=1e-12)
+    assert example.left == pytest.approx(example.chi2 * example.kappa2, rel=1e-12)
+    assert 2 * example.w[0] * example.w[1] * a**2 == pytest.approx(example.kappa2 / 2, rel=1e-12)
+
+
+def test_lemma_4_by_hand() -> None:
+    """N5: a = 3, K = (1, 4): 3.24 = 0.5625 * 5.76, half of the 6.48 that Theorem 2 allows."""
+    example = TwoClients(3.0, (1, 4))
+    assert (example.left, example.chi2, example.kappa2) == pytest.approx((3.24, 0.5625, 5.76), rel=1e-12)
+    assert final_error(example.chi2, 0.0, kappa2=example.kappa2) == pytest.approx(6.48, rel=1e-12)
 
 
 def test_what_the_bias_costs() -> None:
@@ -162,6 +268,7 @@ def test_one_line_of_advice() -> None:
     assert line is not None
     assert line.startswith("plain averaging is biased here: chi-squared 0.429, 27% of the objective goes")
     assert "client 2 counts 2.1 times its share" in line
+    assert line.endswith('under client sampling with tau_eff="population", its default')
     assert advice(Work.of(SGD(0.1, steps=1), (5, 5, 5))) is None
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
-from fedpace.aggregate.rows import PackedRows, Rows, SpilledRows, WholeRows
+from fedpace.aggregate.rows import Packed, Row, RowFormat, Spilled, Whole
 from fedpace.aggregate.total import Total
 from fedpace.errors import require, require_flag
 from fedpace.vector import Vector
@@ -17,14 +17,14 @@ from fedpace.vector import Vector
 UNQUANTISED = (None, 32)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CachedState:
     clients: int  # N
     mean: Vector  # h_bar, the mean of all N cached updates (0 for clients never heard)
-    rows: Rows  # h_i of the clients heard from
-    fresh: Total = field(default_factory=Total)  # A = sum_i (d_i - h_i), h_i as the step began
-    change: Total = field(default_factory=Total)  # B = sum_i (new h_i - old h_i)
-    before: dict[int, Vector | None] = field(default_factory=dict)  # h_i as the step began, of its members
+    rows: dict[int, Row] = field(default_factory=dict)  # h_i of the clients heard from, as the step began
+    renewed: dict[int, Row] = field(default_factory=dict)  # new h_i of the members of the step being formed
+    fresh: Total = Total()  # A = sum_i (d_i - h_i), h_i as the step began
+    change: Total = Total()  # B = sum_i (new h_i - old h_i)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Cached:
     cache really holds; the fresh d_i stay exact unless `quantize_fresh`. None or 32 is unquantised.
     `duplicates`: a client's second delivery in one step is differenced against its value as the step began
     ("round_start", the formula) or against its first delivery ("sequential").
-    `spill` names a folder for a memory-mapped cache.
+    `spill` names a folder for a cache on disk; `rows` is another way to keep a row, for those who bring one.
     Sign: displacements, added. Departures: the listing's accumulated sum that is never used is left out.
     """
 
@@ -49,7 +49,7 @@ class Cached:
     duplicates: str = "round_start"
     quantize_fresh: bool = False
     spill: str | PathLike[str] | None = None
-    rows: Callable[[], Rows] | None = None  # another store, for those who bring one
+    rows: RowFormat | None = None
 
     def __post_init__(self) -> None:
         ok = self.bits in UNQUANTISED or (isinstance(self.bits, int) and 2 <= self.bits <= 16)
@@ -61,33 +61,47 @@ class Cached:
         both = self.spill is not None and self.bits not in UNQUANTISED
         require(not both, "spill", self.spill, "None with a quantised cache, which is small already")
 
+    @property
+    def format(self) -> RowFormat:
+        """How a row is kept."""
+        if self.rows is not None:
+            return self.rows
+        if self.bits not in UNQUANTISED:
+            return Packed(int(self.bits or 0))
+        return Whole() if self.spill is None else Spilled(self.spill)
+
     def init(self, x: Vector, clients: int) -> CachedState:
-        return CachedState(clients, np.zeros_like(x), self._new_rows())
+        return CachedState(clients, np.zeros_like(x))
+
+    def row(self, client: int, state: CachedState) -> Vector | None:
+        """h_i; None for a client never heard."""
+        return self._value(state.renewed.get(client, state.rows.get(client)))
 
     def add(self, update: Contribution, start: Vector, x: Vector, state: CachedState) -> CachedState:
-        client, fresh = update.client, update.delta
-        old = state.rows.get(client)
-        began = state.before.setdefault(client, old) if self.duplicates == "round_start" else old
-        new = state.rows.put(client, fresh, update.rng() if update.rng is not None else None)
-        used = new if self.quantize_fresh else fresh
-        state.fresh = state.fresh.plus(_minus(used, began), update.count, update.count)
-        state.change = state.change.plus(_minus(new, old), 1.0, 0.0)
-        return state
+        client, old = update.client, self.row(update.client, state)
+        began = self._value(state.rows.get(client)) if self.duplicates == "round_start" else old
+        row = self.format.store(update.delta, update.rng() if update.rng is not None else None)
+        new = self.format.value(row)
+        used = new if self.quantize_fresh else update.delta
+        renewed = state.renewed or {}  # a table of this step's own, added to in place
+        renewed[client] = row
+        return replace(
+            state,
+            renewed=renewed,
+            fresh=state.fresh.plus(_minus(used, began), update.count, update.count),
+            change=state.change.plus(_minus(new, old), 1.0, 0.0),
+        )
 
     def result(self, state: CachedState) -> tuple[Vector, CachedState]:
         total = state.fresh.mean()
         total += state.mean
+        mean = state.mean
         if state.change.vector is not None:
-            state.mean += state.change.vector / state.clients
-        state.fresh, state.change, state.before = Total(), Total(), {}
-        return total, state
+            mean = mean + state.change.vector / state.clients
+        return total, CachedState(state.clients, mean, {**state.rows, **state.renewed})
 
-    def _new_rows(self) -> Rows:
-        if self.rows is not None:
-            return self.rows()
-        if self.bits not in UNQUANTISED:
-            return PackedRows(int(self.bits or 0))
-        return WholeRows() if self.spill is None else SpilledRows(self.spill)
+    def _value(self, row: Any) -> Vector | None:
+        return None if row is None else self.format.value(row)
 
 
 def _minus(v: Vector, row: Vector | None) -> Vector:

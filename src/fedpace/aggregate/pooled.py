@@ -10,10 +10,11 @@ from fedpace.errors import require
 from fedpace.vector import Vector
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PooledState:
-    total: Total = field(default_factory=Total)
+    total: Total = Total()
     contacts: dict[int, tuple[int, int]] = field(default_factory=dict)  # client -> (times met, steps in all)
+    met: dict[int, tuple[int, int]] = field(default_factory=dict)  # the same, of the step being formed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +38,27 @@ class Pooled:
         return PooledState()
 
     def add(self, update: Contribution, start: Vector, x: Vector, state: PooledState) -> PooledState:
-        divisor = self._divisor(update, state)
+        met = self._met(update, state)
+        divisor = self._divisor(update, met)
         moved = start + (update.delta if divisor == 1 else update.delta / divisor) - x
-        state.total = state.total.plus(moved, update.count, update.count)
-        return state
+        return PooledState(state.total.plus(moved, update.count, update.count), state.contacts, met)
 
     def result(self, state: PooledState) -> tuple[Vector, PooledState]:
-        total = state.total
-        state.total = Total()
-        return Total(total.vector, total.weight + 1).mean(), state
+        total = Total(state.total.vector, state.total.weight + 1)
+        contacts = {**state.contacts, **state.met} if state.met else state.contacts
+        return total.mean(), PooledState(contacts=contacts)
 
-    def _divisor(self, update: Contribution, state: PooledState) -> float:
+    def _met(self, update: Contribution, state: PooledState) -> dict[int, tuple[int, int]]:
+        """The contacts of this step, this one included, where they are counted."""
+        if self.rescale != "mean":
+            return state.met
+        before = state.met.get(update.client, state.contacts.get(update.client, (0, 0)))
+        return {**state.met, update.client: (before[0] + 1, before[1] + update.steps)}
+
+    def _divisor(self, update: Contribution, met: dict[int, tuple[int, int]]) -> float:
         if self.rescale is None:
             return 1.0
         if self.rescale == "steps":
             return max(1, update.steps)
-        times, steps = state.contacts.get(update.client, (0, 0))
-        state.contacts[update.client] = times + 1, steps + update.steps
-        return max(1.0, (steps + update.steps) / (times + 1))
+        times, steps = met[update.client]
+        return max(1.0, steps / times)

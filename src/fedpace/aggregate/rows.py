@@ -1,117 +1,108 @@
-"""One cached vector per client heard from: as it is, packed to a few bits, or in a memory-mapped file."""
+"""How one cached vector per client is kept: as it is, packed to a few bits, or on disk."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
 from fedpace.link.pack import Bytes
 from fedpace.link.quantise import dequantise, quantise
+from fedpace.spill import Slab
 from fedpace.vector import Vector
 
 
-class Rows(Protocol):
-    """Rows by client. A client without a row counts as zero."""
+class RowFormat(Protocol):
+    """Turns a vector into the row that is kept of it, and back."""
 
-    def get(self, client: int) -> Vector | None: ...
-
-    def put(self, client: int, v: Vector, rng: np.random.Generator | None) -> Vector:
-        """Store `v`; what `get` returns from now on."""
+    def store(self, v: Vector, rng: np.random.Generator | None) -> Any:
+        """The row, a plain value."""
         ...
 
-    @property
-    def nbytes(self) -> int:
-        """Memory the rows take."""
+    def value(self, row: Any) -> Vector:
+        """What a row stands for: the same vector every time."""
         ...
 
-
-@dataclass(slots=True)
-class WholeRows:
-    """Full precision."""
-
-    rows: dict[int, Vector] = field(default_factory=dict)
-
-    def get(self, client: int) -> Vector | None:
-        return self.rows.get(client)
-
-    def put(self, client: int, v: Vector, rng: np.random.Generator | None) -> Vector:
-        self.rows[client] = v
-        return v
-
-    @property
-    def nbytes(self) -> int:
-        return sum(row.nbytes for row in self.rows.values())
+    def nbytes(self, row: Any) -> int:
+        """Memory a row takes."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class Whole:
+    """Full precision."""
+
+    def store(self, v: Vector, rng: np.random.Generator | None) -> Vector:
+        return v
+
+    def value(self, row: Vector) -> Vector:
+        return row
+
+    def nbytes(self, row: Vector) -> int:
+        return row.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRow:
     """A quantised vector: codes of a few bits one after another, one scale per bucket."""
 
     codes: Bytes
     scales: Vector
     size: int
 
-    @property
-    def nbytes(self) -> int:
-        return self.codes.nbytes + self.scales.nbytes
 
-
-@dataclass(slots=True)
-class PackedRows:
+@dataclass(frozen=True, slots=True)
+class Packed:
     """`bits` per entry, really packed; rounded at random once, when stored, and never again."""
 
     bits: int
-    rows: dict[int, Packed] = field(default_factory=dict)
 
-    def get(self, client: int) -> Vector | None:
-        row = self.rows.get(client)
-        return None if row is None else dequantise(row.codes, row.scales, self.bits, row.size)
-
-    def put(self, client: int, v: Vector, rng: np.random.Generator | None) -> Vector:
+    def store(self, v: Vector, rng: np.random.Generator | None) -> PackedRow:
         codes, scales = quantise(v, self.bits, rng)
-        self.rows[client] = Packed(codes, scales, v.size)
-        return dequantise(codes, scales, self.bits, v.size)
+        return PackedRow(codes, scales, v.size)
 
-    @property
-    def nbytes(self) -> int:
-        return sum(row.nbytes for row in self.rows.values())
+    def value(self, row: PackedRow) -> Vector:
+        return dequantise(row.codes, row.scales, self.bits, row.size)
+
+    def nbytes(self, row: PackedRow) -> int:
+        return row.codes.nbytes + row.scales.nbytes
 
 
-@dataclass(slots=True)
-class SpilledRows:
-    """Full precision in a nameless file in `folder`; memory holds only what the system keeps of it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class SpilledRow:
+    """A vector on disk."""
+
+    folder: str
+    v: Vector
+
+    @classmethod
+    def written(cls, folder: str, v: Vector) -> SpilledRow:
+        return cls(folder, _slab(folder).keep(v))
+
+
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """Full precision in nameless files in `folder`; memory holds only what the system keeps of them."""
 
     folder: str | os.PathLike[str]
-    slots: dict[int, int] = field(default_factory=dict)  # client -> row of the file
-    _file: Any = None
-    _shape: Vector | None = None  # size and type of every row, as an example
 
-    def get(self, client: int) -> Vector | None:
-        at = self.slots.get(client)
-        return None if at is None else np.array(self._row(at))
+    def store(self, v: Vector, rng: np.random.Generator | None) -> SpilledRow:
+        return SpilledRow.written(os.fspath(self.folder), v)
 
-    def put(self, client: int, v: Vector, rng: np.random.Generator | None) -> Vector:
-        if self._file is None:
-            os.makedirs(self.folder, exist_ok=True)
-            handle, path = tempfile.mkstemp(dir=self.folder)
-            os.unlink(path)  # the system removes the file with the last handle, whatever happens to us
-            self._file, self._shape = os.fdopen(handle, "r+b"), np.empty_like(v)
-        self._row(self.slots.setdefault(client, len(self.slots)))[:] = v
-        return v
+    def value(self, row: SpilledRow) -> Vector:
+        return row.v
 
-    @property
-    def nbytes(self) -> int:
+    def nbytes(self, row: SpilledRow) -> int:
         return 0
 
-    def __del__(self) -> None:
-        if self._file is not None:
-            self._file.close()
 
-    def _row(self, at: int) -> Vector:
-        assert self._shape is not None
-        row = self._shape
-        return np.memmap(self._file, row.dtype, "r+", offset=at * row.nbytes, shape=row.shape)
+Row = Vector | PackedRow | SpilledRow  # what a checkpoint can keep
+
+
+@cache
+def _slab(folder: str) -> Slab:
+    os.makedirs(folder, exist_ok=True)
+    return Slab(folder)

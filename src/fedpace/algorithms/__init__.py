@@ -1,4 +1,4 @@
-"""Named algorithms: five to fifteen lines each, under their paper's citation."""
+"""Named algorithms: a few lines each that choose rules, under their paper's citation."""
 
 from fedpace.algorithms.adaptive import fedadagrad, fedadam, fedams, fedyogi
 from fedpace.algorithms.buffered import ca2fl, fedasync, fedbuff, mf_ca2fl

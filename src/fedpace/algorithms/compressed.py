@@ -11,12 +11,24 @@ FedNLAA, FedAA, FedNLACA, FedACA, FedBNLACA, FedBACA:
 from __future__ import annotations
 
 import warnings
+from typing import Unpack
 
 from fedpace.algorithm import Algorithm
-from fedpace.algorithms.parts import CodecLike, Epochs, Select, Steps, codec_of, local, synchronous, weighted
+from fedpace.algorithms.named import named
+from fedpace.algorithms.parameters import (
+    CodecLike,
+    LocalTraining,
+    SynchronousAMSGrad,
+    amsgrad_of,
+    codec_of,
+    rounds,
+    training,
+    weighted,
+)
 from fedpace.errors import require
-from fedpace.link import Dense, ErrorFeedback, Lazy, Literal, Plain
-from fedpace.server_opt import AMSGrad, Momentum
+from fedpace.link import ErrorFeedback, Lazy, Literal, Plain
+from fedpace.pace import Rounds
+from fedpace.server_opt import Momentum
 
 MODES = ("as_published", "literal")
 LITERAL_WARNING = (
@@ -25,254 +37,116 @@ LITERAL_WARNING = (
 )
 
 
+class LazyUplink(SynchronousAMSGrad, total=False):
+    """FedAMS with an uplink that judges each value before it is sent."""
+
+    tau: float
+    max_staleness: int | None
+    mode: str
+
+
+class CompressedUplink(LazyUplink, total=False):
+    """... and compresses it, with error feedback."""
+
+    codec: CodecLike
+    memory: str | None
+
+
+class TwoWayLinks(CompressedUplink, total=False):
+    """... and a downlink that compresses the model."""
+
+    down_codec: CodecLike
+    tau_down: float
+
+
+LAZY = {"server_lr": 0.03, "max_staleness": 10, "mode": MODES[0]}
+COMPRESSED = {**LAZY, "codec": "topk:1/8", "memory": None}
+TWO_WAY = {**COMPRESSED, "down_codec": "topk:1/8", "tau_down": 0.0}
+
+
 def _reference(mode: str, rule: str) -> str:
     """What a fresh value is compared with."""
     require(mode in MODES, "mode", mode, " or ".join(MODES))
     if mode == "literal":
-        warnings.warn(LITERAL_WARNING, UserWarning, stacklevel=4)
+        warnings.warn(LITERAL_WARNING, UserWarning, stacklevel=5)
     return "raw" if mode == "literal" and rule == "nla" else "held"
 
 
-def _lazy(
-    rule: str, tau: float, max_staleness: int | None, mode: str, codec: CodecLike | None, memory: str | None
-) -> Lazy:
-    """A lazy uplink; around error feedback where something is compressed."""
-    link: Plain | ErrorFeedback = Plain(Dense())
-    if codec is not None:
-        # judged is the listing; with AA it takes every acceleration back, so fresh is the reading to run
-        link = ErrorFeedback(codec_of(codec), memory or ("fresh" if rule == "aa" else "judged"))
-    return Lazy(rule, tau, max_staleness, link, _reference(mode, rule))
+def _lazy(given: LazyUplink, rule: str, link: Plain | ErrorFeedback) -> Lazy:
+    return Lazy(rule, given["tau"], given["max_staleness"], link, _reference(given["mode"], rule))
 
 
-def _down(codec: CodecLike, rule: str, tau: float, mode: str) -> Literal:
+def _compressed(given: CompressedUplink, rule: str) -> Lazy:
+    """A lazy uplink around error feedback."""
+    # judged is the listing; with AA it takes every acceleration back, so fresh is the reading to run
+    memory = given["memory"] or ("fresh" if rule == "aa" else "judged")
+    return _lazy(given, rule, ErrorFeedback(codec_of(given["codec"]), memory))
+
+
+def _down(given: TwoWayLinks, rule: str) -> Literal:
     """The listing's downlink: it compresses the model itself."""
-    return Literal(codec_of(codec), rule, tau, "zero" if mode == "literal" else "dense")
+    first = "zero" if given["mode"] == "literal" else "dense"
+    return Literal(codec_of(given["down_codec"]), rule, given["tau_down"], first)
 
 
-def fedcams(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    codec: CodecLike = "topk:1/64",
-    server_lr: float = 0.03,
-    b1: float = 0.9,
-    b2: float = 0.99,
-    eps: float = 1e-3,
-    option: int = 1,
-    weighting: str = "uniform",
-    select: Select = "uniform",
-) -> Algorithm:
+@named(server_lr=0.03)
+def fedcams(*, codec: CodecLike = "topk:1/64", **shared: Unpack[SynchronousAMSGrad]) -> Algorithm:
     """FedAMS with a compressed uplink and error feedback."""
-    return Algorithm(
-        name="fedcams",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        up=ErrorFeedback(codec_of(codec)),
-        aggregate=weighted(weighting),
-        server_opt=AMSGrad(server_lr, b1, b2, eps, option),
-    )
+    return Algorithm(**rounds(shared), up=ErrorFeedback(codec_of(codec)), server_opt=amsgrad_of(shared))
 
 
+@named(steps=1, batch_size=None)
 def lag(
-    client_lr: float = 0.1,
-    steps: Steps = 1,
-    epochs: Epochs = None,
-    batch_size: int | None = None,
+    *,
     tau: float = 1.0,
     max_staleness: int | None = 10,
     server_lr: float = 1.0,
     weighting: str = "uniform",
+    **shared: Unpack[LocalTraining],
 ) -> Algorithm:
-    """Everybody every round, but a client whose update hardly changed sends nothing and the old one is used."""
+    """All clients every round, but one whose update hardly changed sends nothing and the old one is used."""
     return Algorithm(
-        name="lag",
-        pace=synchronous(None, "uniform"),
-        local=local(client_lr, steps, epochs, batch_size),
+        pace=Rounds(),
+        **training(shared),
         up=Lazy("lag", tau, max_staleness),
         aggregate=weighted(weighting),
         server_opt=Momentum(server_lr),
     )
 
 
-def fednlaa(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    tau: float = 0.5,
-    max_staleness: int | None = 10,
-    mode: str = "as_published",
-    server_lr: float = 0.03,
-    b1: float = 0.9,
-    b2: float = 0.99,
-    eps: float = 1e-3,
-    option: int = 1,
-    weighting: str = "uniform",
-    select: Select = "uniform",
-) -> Algorithm:
+@named(**LAZY, tau=0.5)
+def fednlaa(**shared: Unpack[LazyUplink]) -> Algorithm:
     """FedAMS whose clients skip an upload that hardly changed (Algorithm 1, NLA)."""
-    return Algorithm(
-        name="fednlaa",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        up=_lazy("nla", tau, max_staleness, mode, None, None),
-        aggregate=weighted(weighting),
-        server_opt=AMSGrad(server_lr, b1, b2, eps, option),
-    )
+    return Algorithm(**rounds(shared), up=_lazy(shared, "nla", Plain()), server_opt=amsgrad_of(shared))
 
 
-def fedaa(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    tau: float = 0.1,
-    max_staleness: int | None = 10,
-    mode: str = "as_published",
-    server_lr: float = 0.03,
-    b1: float = 0.9,
-    b2: float = 0.99,
-    eps: float = 1e-3,
-    option: int = 1,
-    weighting: str = "uniform",
-    select: Select = "uniform",
-) -> Algorithm:
+@named(**LAZY, tau=0.1)
+def fedaa(**shared: Unpack[LazyUplink]) -> Algorithm:
     """FedAMS that applies the previous update too when the new one agrees with it (Algorithm 1, AA)."""
-    return Algorithm(
-        name="fedaa",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        up=_lazy("aa", tau, max_staleness, mode, None, None),
-        aggregate=weighted(weighting),
-        server_opt=AMSGrad(server_lr, b1, b2, eps, option),
-    )
+    return Algorithm(**rounds(shared), up=_lazy(shared, "aa", Plain()), server_opt=amsgrad_of(shared))
 
 
-def fednlaca(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    codec: CodecLike = "topk:1/8",
-    tau: float = 0.5,
-    memory: str | None = None,
-    max_staleness: int | None = 10,
-    mode: str = "as_published",
-    server_lr: float = 0.03,
-    b1: float = 0.9,
-    b2: float = 0.99,
-    eps: float = 1e-3,
-    option: int = 1,
-    weighting: str = "uniform",
-    select: Select = "uniform",
-) -> Algorithm:
+@named(**COMPRESSED, tau=0.5)
+def fednlaca(**shared: Unpack[CompressedUplink]) -> Algorithm:
     """FedCAMS whose clients skip an upload that hardly changed (Algorithm 3, NLA)."""
-    return Algorithm(
-        name="fednlaca",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        up=_lazy("nla", tau, max_staleness, mode, codec, memory),
-        aggregate=weighted(weighting),
-        server_opt=AMSGrad(server_lr, b1, b2, eps, option),
-    )
+    return Algorithm(**rounds(shared), up=_compressed(shared, "nla"), server_opt=amsgrad_of(shared))
 
 
-def fedaca(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    codec: CodecLike = "topk:1/8",
-    tau: float = 0.1,
-    memory: str | None = None,
-    max_staleness: int | None = 10,
-    mode: str = "as_published",
-    server_lr: float = 0.03,
-    b1: float = 0.9,
-    b2: float = 0.99,
-    eps: float = 1e-3,
-    option: int = 1,
-    weighting: str = "uniform",
-    select: Select = "uniform",
-) -> Algorithm:
+@named(**COMPRESSED, tau=0.1)
+def fedaca(**shared: Unpack[CompressedUplink]) -> Algorithm:
     """FedCAMS that applies the previous update too when the new one agrees with it (Algorithm 3, AA)."""
-    return Algorithm(
-        name="fedaca",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        up=_lazy("aa", tau, max_staleness, mode, codec, memory),
-        aggregate=weighted(weighting),
-        server_opt=AMSGrad(server_lr, b1, b2, eps, option),
-    )
+    return Algorithm(**rounds(shared), up=_compressed(shared, "aa"), server_opt=amsgrad_of(shared))
 
 
-def fedbnlaca(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    codec: CodecLike = "topk:1/8",
-    down_codec: CodecLike = "topk:1/8",
-    tau: float = 0.5,
-    tau_down: float = 0.0,
-    memory: str | None = None,
-    max_staleness: int | None = 10,
-    mode: str = "as_published",
-    server_lr: float = 0.03,
-    b1: float = 0.9,
-    b2: float = 0.99,
-    eps: float = 1e-3,
-    option: int = 1,
-    weighting: str = "uniform",
-    select: Select = "uniform",
-) -> Algorithm:
+@named(**TWO_WAY, tau=0.5)
+def fedbnlaca(**shared: Unpack[TwoWayLinks]) -> Algorithm:
     """FedNLACA whose downlink compresses the model with an error memory per client (Algorithm 2, NLA)."""
-    return Algorithm(
-        name="fedbnlaca",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        up=_lazy("nla", tau, max_staleness, mode, codec, memory),
-        down=_down(down_codec, "nla", tau_down, mode),
-        aggregate=weighted(weighting),
-        server_opt=AMSGrad(server_lr, b1, b2, eps, option),
-    )
+    up, down = _compressed(shared, "nla"), _down(shared, "nla")
+    return Algorithm(**rounds(shared), up=up, down=down, server_opt=amsgrad_of(shared))
 
 
-def fedbaca(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    codec: CodecLike = "topk:1/8",
-    down_codec: CodecLike = "topk:1/8",
-    tau: float = 0.1,
-    tau_down: float = 0.0,
-    memory: str | None = None,
-    max_staleness: int | None = 10,
-    mode: str = "as_published",
-    server_lr: float = 0.03,
-    b1: float = 0.9,
-    b2: float = 0.99,
-    eps: float = 1e-3,
-    option: int = 1,
-    weighting: str = "uniform",
-    select: Select = "uniform",
-) -> Algorithm:
+@named(**TWO_WAY, tau=0.1)
+def fedbaca(**shared: Unpack[TwoWayLinks]) -> Algorithm:
     """FedACA whose downlink compresses the model with an error memory per client (Algorithm 2, AA)."""
-    return Algorithm(
-        name="fedbaca",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        up=_lazy("aa", tau, max_staleness, mode, codec, memory),
-        down=_down(down_codec, "aa", tau_down, mode),
-        aggregate=weighted(weighting),
-        server_opt=AMSGrad(server_lr, b1, b2, eps, option),
-    )
+    up, down = _compressed(shared, "aa"), _down(shared, "aa")
+    return Algorithm(**rounds(shared), up=up, down=down, server_opt=amsgrad_of(shared))

@@ -1,4 +1,4 @@
-"""Everybody trains all the time.
+"""Clients that train all the time.
 
 DeFedAvg: delayed federated averaging, nIID and IID forms. AsySG: Lian et al., NeurIPS 2015.
 FAVANO: Leconte et al. 2023. QuAFL: Zakerinia et al. 2022.
@@ -6,113 +6,96 @@ FAVANO: Leconte et al. 2023. QuAFL: Zakerinia et al. 2022.
 
 from __future__ import annotations
 
+from typing import Any, Unpack
+
 from fedpace.aggregate import Pooled
 from fedpace.algorithm import Algorithm
-from fedpace.algorithms.parts import Epochs, Select, Steps, local
+from fedpace.algorithms.named import named
+from fedpace.algorithms.parameters import (
+    LocalTraining,
+    OneStep,
+    Select,
+    ServerMomentum,
+    momentum_of,
+    training,
+)
 from fedpace.errors import require
 from fedpace.pace import Arrivals, Interrupting, Polled, selection
 from fedpace.server_opt import Momentum
 
 
+class Continuous(LocalTraining, ServerMomentum, total=False):
+    """Local training and general momentum on the server."""
+
+
+class Interrupted(LocalTraining, total=False):
+    """Local training until the server asks."""
+
+    clients_per_round: int
+    server_period: float | None
+    select: Select
+
+
+@named()
 def defedavg_niid(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
+    *,
     draws: int = 10,
-    server_lr: float = 1.0,
-    beta: float = 0.0,
-    nu: float = 0.0,
     reuse_model: bool = False,
     energy_saving: bool = False,
     select: Select = "replacement",
+    **shared: Unpack[Continuous],
 ) -> Algorithm:
     """Draw whose stored update to use, with replacement: unbiased whatever the speeds."""
-    return Algorithm(
-        name="defedavg_niid",
-        pace=Polled(draws, selection(select), reuse_model, energy_saving),
-        local=local(client_lr, steps, epochs, batch_size),
-        server_opt=Momentum(server_lr, beta, nu),
-    )
+    pace = Polled(draws, selection(select), reuse_model, energy_saving)
+    return Algorithm(pace=pace, **training(shared), server_opt=momentum_of(shared))
 
 
+@named()
 def defedavg_iid(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    buffer: int = 10,
-    server_lr: float = 1.0,
-    beta: float = 0.0,
-    nu: float = 0.0,
-    reuse_model: bool = False,
-    distinct: bool = False,
+    *, buffer: int = 10, reuse_model: bool = False, distinct: bool = False, **shared: Unpack[Continuous]
 ) -> Algorithm:
-    """The first `buffer` updates to finish, from anybody, make a step: fast, for clients that are alike."""
-    return Algorithm(
-        name="defedavg_iid",
-        pace=Arrivals(buffer, reuse_model, distinct),
-        local=local(client_lr, steps, epochs, batch_size),
-        server_opt=Momentum(server_lr, beta, nu),
-    )
+    """The first `buffer` updates to finish, from any client, make a step: fast, for clients that are alike."""
+    pace = Arrivals(buffer, reuse_model, distinct)
+    return Algorithm(pace=pace, **training(shared), server_opt=momentum_of(shared))
 
 
+@named(client_lr=1.0)
 def asysg(
-    batch_size: int | None = 10,
+    *,
     buffer: int = 10,
     server_lr: float = 0.1,
-    client_lr: float = 1.0,
     aggregate: str = "mean",
     reuse_model: bool = False,
+    **shared: Unpack[OneStep],
 ) -> Algorithm:
     """Asynchronous SGD: one gradient per session, `buffer` of them make a step of `server_lr`."""
     require(aggregate in ("mean", "sum"), "aggregate", aggregate, "mean or sum")
-    return Algorithm(
-        name="asysg",
-        pace=Arrivals(buffer, reuse_model),
-        local=local(client_lr, 1, None, batch_size),
-        server_opt=Momentum(server_lr if aggregate == "mean" else server_lr * buffer),
-    )
+    opt = Momentum(server_lr if aggregate == "mean" else server_lr * buffer)
+    one = training({**shared, "steps": 1, "epochs": None})
+    return Algorithm(pace=Arrivals(buffer, reuse_model), **one, server_opt=opt)
 
 
-def favano(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int = 10,
-    server_period: float | None = None,
-    rescale: str = "steps",
-    select: Select = "uniform",
-) -> Algorithm:
+@named(clients_per_round=10, server_period=None)
+def favano(*, rescale: str = "steps", **shared: Unpack[Interrupted]) -> Algorithm:
     """Interrupt clients at the server's own rhythm and rescale their partial progress.
 
     `steps` (or `epochs`) is the most they do; 50 where nothing is said.
     """
-    return Algorithm(
-        name="favano",
-        pace=Interrupting(clients_per_round, server_period, False, selection(select)),
-        local=local(client_lr, 50 if steps is None and epochs is None else steps, epochs, batch_size),
-        aggregate=Pooled(rescale),
-    )
+    return Algorithm(**_interrupting(shared, averaging=False), aggregate=Pooled(rescale))
 
 
-def quafl(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int = 10,
-    server_period: float | None = None,
-    select: Select = "uniform",
-) -> Algorithm:
+@named(clients_per_round=10, server_period=None)
+def quafl(**shared: Unpack[Interrupted]) -> Algorithm:
     """Interrupt clients at the server's own rhythm; server and clients average each other's models.
 
     `steps` (or `epochs`) is the most they do; 50 where nothing is said.
     """
-    return Algorithm(
-        name="quafl",
-        pace=Interrupting(clients_per_round, server_period, True, selection(select)),
-        local=local(client_lr, 50 if steps is None and epochs is None else steps, epochs, batch_size),
-        aggregate=Pooled(None),
-    )
+    return Algorithm(**_interrupting(shared, averaging=True), aggregate=Pooled(None))
+
+
+def _interrupting(given: Interrupted, *, averaging: bool) -> dict[str, Any]:
+    select = selection(given["select"])
+    if given["steps"] is None and given["epochs"] is None:
+        given["steps"] = 50
+    pace = Interrupting(given["clients_per_round"], given["server_period"], averaging, select)
+    return {"pace": pace, **training(given)}

@@ -3,115 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from fedpace.aggregate import PerStep
 from fedpace.algorithm import Algorithm
-from fedpace.algorithms.parts import Epochs, Select, Steps, local, synchronous, weighted
-from fedpace.pace import Buffered, Pace, Replayed, selection
+from fedpace.algorithms.named import named
+from fedpace.algorithms.parameters import (
+    BufferedAsync,
+    Synchronous,
+    SynchronousMomentum,
+    buffered,
+    momentum_of,
+    rounds,
+)
+from fedpace.pace import Replayed, selection
 from fedpace.server_opt import Momentum
 from fedpace.server_opt.protocol import ServerOpt
 from fedpace.theory import multistage
 
 
-def fedgm(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    server_lr: float = 1.0,
-    beta: float = 0.9,
-    nu: float = 0.9,
-    weighting: str = "uniform",
-    select: Select = "uniform",
-) -> Algorithm:
-    """General (quasi-hyperbolic) server momentum: nu=0 FedAvg, nu=1 FedAvgM, nu=beta FedNAG."""
-    return Algorithm(
-        name="fedgm",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        aggregate=weighted(weighting),
-        server_opt=Momentum(server_lr, beta, nu),
-    )
+@named(beta=0.9, nu=0.9)
+def fedgm(**shared: Unpack[SynchronousMomentum]) -> Algorithm:
+    """General (quasi-hyperbolic) server momentum: nu=0 FedAvg, nu=1 FedAvgM, nu=beta FedNAG.
+
+    The paper calls nu=0 "FedSGD": FedAvg with a server rate, not the one-step `fedsgd`.
+    """
+    return Algorithm(**rounds(shared), server_opt=momentum_of(shared))
 
 
-def fedavgm(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    server_lr: float = 1.0,
-    beta: float = 0.9,
-    weighting: str = "uniform",
-    select: Select = "uniform",
-) -> Algorithm:
+@named()
+def fedavgm(*, server_lr: float = 1.0, beta: float = 0.9, **shared: Unpack[Synchronous]) -> Algorithm:
     """Server heavy ball, damped: FedGM with nu = 1 (Hsu et al.'s undamped rate is server_lr (1 - beta))."""
-    return Algorithm(
-        name="fedavgm",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        aggregate=weighted(weighting),
-        server_opt=Momentum(server_lr, beta, 1.0),
-    )
+    return Algorithm(**rounds(shared), server_opt=Momentum(server_lr, beta, 1.0))
 
 
-def fednag(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    server_lr: float = 1.0,
-    beta: float = 0.9,
-    weighting: str = "uniform",
-    select: Select = "uniform",
-) -> Algorithm:
+@named()
+def fednag(*, server_lr: float = 1.0, beta: float = 0.9, **shared: Unpack[Synchronous]) -> Algorithm:
     """Nesterov momentum on the server: FedGM with nu = beta."""
-    return Algorithm(
-        name="fednag",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        aggregate=weighted(weighting),
-        server_opt=Momentum(server_lr, beta, beta),
-    )
+    return Algorithm(**rounds(shared), server_opt=Momentum(server_lr, beta, beta))
 
 
+@named()
 def multistage_fedgm(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
+    *,
     server_lr: Sequence[float] = (2.0, 1.0, 0.5),
     rounds: int = 500,
     beta: float = 0.9,
     nu: float | None = None,
     couple: str = "nu",
-    weighting: str = "uniform",
-    select: Select = "uniform",
+    **shared: Unpack[Synchronous],
 ) -> Algorithm:
     """FedGM whose rates drop in stages; stage ends and momenta follow from the rates (Algorithm 3, Eq. 3).
 
     `nu` is 0.9 where nothing is said, and beta's with `couple="nag"`.
     """
-    return Algorithm(
-        name="multistage_fedgm",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        aggregate=weighted(weighting),
-        server_opt=multistage(server_lr, rounds, beta, _nu(nu, couple), couple),
-    )
+    stages = multistage(server_lr, rounds, beta, _nu(nu, couple), couple)
+    return Algorithm(**_rounds(shared), server_opt=stages)
 
 
+@named(dispatch="immediate")
 def autonomous_fedgm(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    buffer: int = 10,
-    concurrency: int | None = 20,
-    dispatch: str = "immediate",
+    *,
     clients_per_round: int | None = None,
     history: int | None = None,
     delays: Sequence[Sequence[int]] | None = None,
@@ -121,7 +73,7 @@ def autonomous_fedgm(
     nu: float | None = None,
     couple: str = "nu",
     k_ref: float | str = 1.0,
-    select: Select = "uniform",
+    **shared: Unpack[BufferedAsync],
 ) -> Algorithm:
     """FedGM for clients that come when they like, from stale models, with work of their own choice (Algorithm 4).
 
@@ -129,16 +81,14 @@ def autonomous_fedgm(
     simulation: rounds whose clients start from one of the last R models. Several `server_lr` make stages.
     `nu` is 0.9 where nothing is said, and beta's with `couple="nag"`.
     """
-    pace: Pace = Buffered(buffer, concurrency, dispatch, selection(select))
+    rules = buffered(shared)
     if history is not None:
-        pace = Replayed(history, clients_per_round, selection(select), delays)
-    return Algorithm(
-        name="autonomous_fedgm",
-        pace=pace,
-        local=local(client_lr, steps, epochs, batch_size),
-        aggregate=PerStep(k_ref),
-        server_opt=_momentum_or_stages(server_lr, rounds, beta, nu, couple),
-    )
+        rules["pace"] = Replayed(history, clients_per_round, selection(shared["select"]), delays)
+    opt = _momentum_or_stages(server_lr, rounds, beta, nu, couple)
+    return Algorithm(**rules, aggregate=PerStep(k_ref), server_opt=opt)
+
+
+_rounds = rounds  # `rounds` is also a parameter, whose name the contract has
 
 
 def _momentum_or_stages(

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from fedpace.algorithm import Algorithm
-from fedpace.algorithms.parts import CodecLike, Epochs, Select, Steps, codec_of, local, synchronous, weighted
+from fedpace.algorithms.named import named
+from fedpace.algorithms.parameters import CodecLike, Select, SynchronousAMSGrad, amsgrad_of, codec_of, rounds
 from fedpace.errors import require
 from fedpace.link import EF21, Difference, ErrorFeedback, Lazy
 from fedpace.link.protocol import Uplink
 from fedpace.pace import Arrivals, Buffered, Pace, Polled, selection
-from fedpace.server_opt import AMSGrad
 from fedpace.server_opt.protocol import ServerOpt
 
 
+@named(server_lr=0.03)
 def two_way(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
+    *,
     pace: str | Pace = "rounds",
     buffer: int = 10,
     concurrency: int | None = 20,
@@ -31,14 +30,8 @@ def two_way(
     reference: str = "auto",
     first: str = "seed",
     per_tensor: bool = False,
-    server_lr: float = 0.03,
-    b1: float = 0.9,
-    b2: float = 0.99,
-    eps: float = 1e-3,
-    option: int = 1,
     server_opt: ServerOpt | None = None,
-    weighting: str = "uniform",
-    select: Select = "uniform",
+    **shared: Unpack[SynchronousAMSGrad],
 ) -> Algorithm:
     """Compressed in both directions: only what the client's model lacks goes down, with error feedback up.
 
@@ -48,15 +41,15 @@ def two_way(
     ends hold; with `tau` > 0 an upload that hardly changed is skipped.
     `pace` is rounds, buffered, polled, arrivals or a rule.
     """
+    rules = rounds(shared)
+    if pace != "rounds":
+        rules["pace"] = _pace(pace, buffer, concurrency, draws, shared["select"])
     return Algorithm(
-        name="two_way",
-        pace=_pace(pace, clients_per_round, buffer, concurrency, draws, select),
-        local=local(client_lr, steps, epochs, batch_size),
+        **rules,
         up=_up(codec, memory, tau, max_staleness),
         down=Difference(codec_of(down_codec), tau_down, reference, first=first),
-        aggregate=weighted(weighting),
         per_tensor=per_tensor,
-        server_opt=AMSGrad(server_lr, b1, b2, eps, option) if server_opt is None else server_opt,
+        server_opt=amsgrad_of(shared) if server_opt is None else server_opt,
     )
 
 
@@ -66,21 +59,11 @@ def _up(codec: CodecLike, memory: str, tau: float, max_staleness: int | None) ->
     return Lazy("nla", tau, max_staleness, link) if tau != 0 else link
 
 
-def _pace(
-    pace: str | Pace,
-    clients_per_round: int | None,
-    buffer: int,
-    concurrency: int | None,
-    draws: int,
-    select: Select,
-) -> Pace:
+def _pace(pace: str | Pace, buffer: int, concurrency: int | None, draws: int, select: Select) -> Pace:
     if not isinstance(pace, str):
         return pace
-    rules: dict[str, Pace] = {
-        "rounds": synchronous(clients_per_round, select),
-        "buffered": Buffered(buffer, concurrency, "batch", selection(select)),
-        "polled": Polled(draws),
-        "arrivals": Arrivals(buffer),
-    }
-    require(pace in rules, "pace", pace, "one of " + ", ".join(rules) + ", or a pacing rule")
-    return rules[pace]
+    allowed = "one of rounds, buffered, polled, arrivals, or a pacing rule"
+    require(pace in ("buffered", "polled", "arrivals"), "pace", pace, allowed)
+    if pace == "buffered":
+        return Buffered(buffer, concurrency, "batch", selection(select))
+    return Polled(draws) if pace == "polled" else Arrivals(buffer)

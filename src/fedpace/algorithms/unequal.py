@@ -6,109 +6,61 @@ SCAFFOLD: Karimireddy et al., ICML 2020.
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from fedpace.aggregate import Normalised
 from fedpace.algorithm import Algorithm
-from fedpace.algorithms.parts import Epochs, Select, Steps, local, synchronous, weighted
+from fedpace.algorithms.named import named
+from fedpace.algorithms.parameters import SynchronousMomentum, momentum_of, rounds
 from fedpace.local import Scaffold, VarianceReduced
-from fedpace.server_opt import Momentum
 
 
+@named(weighting="samples")
 def fedprox(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    prox_mu: float = 0.01,
-    momentum: float = 0.0,
-    server_lr: float = 1.0,
-    beta: float = 0.0,
-    nu: float = 0.0,
-    weighting: str = "samples",
-    select: Select = "uniform",
+    *, prox_mu: float = 0.01, momentum: float = 0.0, **shared: Unpack[SynchronousMomentum]
 ) -> Algorithm:
     """FedAvg whose clients are pulled back to the model they received; prox_mu=0 is FedAvg."""
-    return Algorithm(
-        name="fedprox",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size, prox_mu=prox_mu, momentum=momentum),
-        aggregate=weighted(weighting),
-        server_opt=Momentum(server_lr, beta, nu),
-    )
+    rules = rounds(shared, prox_mu=prox_mu, momentum=momentum)
+    return Algorithm(**rules, server_opt=momentum_of(shared))
 
 
+@named(weighting="samples")
 def fednova(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    tau_eff: str | float = "default",
+    *,
+    tau_eff: str | float = "population",
     momentum: float = 0.0,
     prox_mu: float = 0.0,
-    server_lr: float = 1.0,
-    beta: float = 0.0,
-    nu: float = 0.0,
-    weighting: str = "samples",
-    select: Select = "uniform",
+    **shared: Unpack[SynchronousMomentum],
 ) -> Algorithm:
     """Average normalised updates, so that clients that do more steps do not pull the optimum to themselves.
 
-    `momentum` is the clients', `beta` and `nu` the server's; both together are the paper's hybrid
-    (its undamped factor gmf is beta = gmf, nu = 1, server_lr = 1 / (1 - gmf)).
+    `tau_eff`: "population" (the same for every round, so that sampled rounds are unbiased), "sampled" (of a round's
+    own clients, as the listing has it), "steps" or a number. `momentum` is the clients', `beta` and `nu` the
+    server's; both together are the paper's hybrid (its undamped factor gmf is beta = gmf, nu = 1,
+    server_lr = 1 / (1 - gmf)).
     """
-    return Algorithm(
-        name="fednova",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size, momentum=momentum, prox_mu=prox_mu),
-        aggregate=Normalised(tau_eff, weighting),
-        server_opt=Momentum(server_lr, beta, nu),
-    )
+    rules = rounds(shared, momentum=momentum, prox_mu=prox_mu)
+    rules["aggregate"] = Normalised(tau_eff, shared["weighting"])
+    return Algorithm(**rules, server_opt=momentum_of(shared))
 
 
+@named(weighting="samples")
 def fednova_vr(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
+    *,
+    tau_eff: str | float = "population",
     momentum: float = 0.0,
+    prox_mu: float = 0.0,
     accumulate: bool = True,
-    server_lr: float = 1.0,
-    beta: float = 0.0,
-    nu: float = 0.0,
-    weighting: str = "samples",
-    select: Select = "uniform",
+    **shared: Unpack[SynchronousMomentum],
 ) -> Algorithm:
     """FedNova with cross-client variance reduction; `accumulate=False` is the rule as printed, which stops short."""
-    return Algorithm(
-        name="fednova_vr",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size, momentum=momentum),
-        aggregate=Normalised("default", weighting),
-        server_opt=Momentum(server_lr, beta, nu),
-        correction=VarianceReduced(accumulate, weighting),
-    )
+    weighting, rules = shared["weighting"], rounds(shared, momentum=momentum, prox_mu=prox_mu)
+    rules["aggregate"] = Normalised(tau_eff, weighting)
+    correction = VarianceReduced(accumulate, weighting)
+    return Algorithm(**rules, correction=correction, server_opt=momentum_of(shared))
 
 
-def scaffold(
-    client_lr: float = 0.1,
-    steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: int | None = 10,
-    clients_per_round: int | None = None,
-    server_lr: float = 1.0,
-    beta: float = 0.0,
-    nu: float = 0.0,
-    weighting: str = "uniform",
-    select: Select = "uniform",
-) -> Algorithm:
-    """Control variates move every local gradient towards everybody's mean, which removes client drift."""
-    return Algorithm(
-        name="scaffold",
-        pace=synchronous(clients_per_round, select),
-        local=local(client_lr, steps, epochs, batch_size),
-        aggregate=weighted(weighting),
-        server_opt=Momentum(server_lr, beta, nu),
-        correction=Scaffold(),
-    )
+@named()
+def scaffold(**shared: Unpack[SynchronousMomentum]) -> Algorithm:
+    """Control variates move every local gradient towards the mean of all clients', which removes client drift."""
+    return Algorithm(**rounds(shared), correction=Scaffold(), server_opt=momentum_of(shared))

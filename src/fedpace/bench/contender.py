@@ -7,7 +7,6 @@ seconds that took and the most memory it has used, as JSON.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -55,7 +54,11 @@ WHO: dict[str, tuple[Callable[[Workload, int], Callable[[int], None]], int]] = {
 
 
 def peak_bytes() -> int:
-    """Of this process and the largest of its children that have ended."""
+    """Of this process and the largest of its children that have ended; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:
+        return 0
     whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return 1024 * max(resource.getrusage(who).ru_maxrss for who in whose)
 

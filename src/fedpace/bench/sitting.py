@@ -102,7 +102,7 @@ class Contender:
 @contextmanager
 def ready(command: Sequence[str]) -> Iterator[Contender]:
     """A contender that has warmed up; it ends when its input does. What it says besides is kept aside."""
-    with tempfile.TemporaryFile("w+", errors="replace") as aside:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as aside:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=aside, text=True
         )

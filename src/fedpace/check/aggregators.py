@@ -10,6 +10,7 @@ import numpy as np
 
 from fedpace.aggregate.protocol import Aggregator, Contribution
 from fedpace.check.plain import assert_plain
+from fedpace.check.purity import assert_value, frozen, guarded, same
 from fedpace.vector import Vector, freeze
 
 
@@ -27,6 +28,7 @@ def check_aggregator(
     `memoryless` rules (no caches) also promise that counting twice is coming twice, and that the order of
     arrival is only rounding.
     """
+    assert_value(rule)
     for dtype in (np.float32, np.float64):
         x, updates = _material(clients, size, steps, seed, dtype)
         whole = _run(rule, x, updates, clients)
@@ -70,10 +72,15 @@ def _run(
 ) -> list[Vector]:
     state, results = rule.init(x, clients), []
     for members in updates:
+        settled, before = frozen(state), deepcopy(state)
         for update in members:
-            state = rule.add(update, x, x, deepcopy(state) if copy else state)
+            state = guarded(rule, "add", update, x, x, deepcopy(state) if copy else state)
         assert_plain(state, f"{rule}: the state")
-        result, state = rule.result(state)
+        result, state = guarded(rule, "result", state)
+        assert same(settled, before), (
+            f"{rule}: add or result changes the state that the step began from, which must stay as it is in case "
+            f"the step is not taken"
+        )
         assert result.shape == x.shape and result.dtype == x.dtype, f"{rule}: the result has another form"
         assert not any(np.shares_memory(result, update.delta) for update in members), (
             f"{rule}: the result must not be one of the updates"

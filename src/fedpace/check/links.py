@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from fedpace.check.purity import assert_value, guarded, pure
 from fedpace.errors import FrameError
 from fedpace.link import frame as wire
 from fedpace.link.frame import Kind, ResyncError
@@ -19,9 +20,10 @@ CONTROL = tuple(wire.build(kind) for kind in (Kind.SKIP, Kind.RESYNC, Kind.ACK))
 
 def check_codec(codec: Codec, *, size: int = 60, draws: int = 400, seed: int = 0) -> None:
     """Pure, exact about its cost, as good as it claims, and deaf to anything it did not write."""
+    assert_value(codec)
     rng = np.random.default_rng(seed)
     for v in _vectors(size, rng):
-        frame = codec.encode(v, np.random.default_rng(seed))
+        frame = pure(codec, "encode", v, np.random.default_rng(seed))
         again = codec.encode(v, np.random.default_rng(seed))
         assert frame == again, f"{codec}: the same vector and stream gave different bytes"
         _check_frame(codec, frame, v)
@@ -34,6 +36,7 @@ def check_codec(codec: Codec, *, size: int = 60, draws: int = 400, seed: int = 0
 
 def check_uplink(link: Uplink, *, size: int = 40, rounds: int = 12, seed: int = 0) -> None:
     """Remembers only what was acknowledged, survives loss, and is refused without harm when malformed."""
+    assert_value(link)
     rng = np.random.default_rng(seed)
     dtype = np.dtype(np.float64)
     sender, receiver = link.init(size, dtype), link.init(size, dtype)
@@ -45,7 +48,7 @@ def check_uplink(link: Uplink, *, size: int = 40, rounds: int = 12, seed: int = 
             f"{link}: sending must not change the sender, and stamps the round"
         )
         _check_refusals(_reader(link, receiver, size), frame, str(link))
-        used, heard = link.receive(frame, receiver, size)
+        used, heard = pure(link, "receive", frame, receiver, size)
         assert used.shape == (size,) and np.isfinite(used).all(), f"{link}: the server must get a vector"
         fate = t % 4  # 1: the frame is lost; 2: its acknowledgement is; else all is well
         receiver = receiver if fate == 1 else heard
@@ -58,6 +61,7 @@ def check_downlink(
     link: Downlink, *, size: int = 40, clients: int = 3, rounds: int = 8, seed: int = 0
 ) -> None:
     """Every client can follow from its bytes alone, whenever it turns up; who lost its copy starts afresh."""
+    assert_value(link)
     rng = np.random.default_rng(seed)
     x = freeze(rng.normal(size=size))
     state, held = link.init(x, clients), dict.fromkeys(range(clients))
@@ -67,23 +71,23 @@ def check_downlink(
         for client in range(clients):
             if version % (client + 1):
                 continue
-            frame, state = link.send(client, x, version, state, np.random.default_rng(version))
+            frame, state = guarded(link, "send", client, x, version, state, np.random.default_rng(version))
             _check_refusals(_reader(link, held[client], size), frame, str(link))
-            models[client], held[client] = link.receive(frame, held[client], size)
+            models[client], held[client] = pure(link, "receive", frame, held[client], size)
             assert models[client].shape == (size,) and np.isfinite(models[client]).all(), f"{link}: no model"
         same = all(np.array_equal(model, models[0]) for model in models.values())
         assert same or not link.shared, f"{link}: shared, but clients reconstructed different models"
         x = freeze(x + 0.1 * rng.normal(size=size))
     state = link.publish(x, rounds, link.forget(0, state), rng)
-    frame, state = link.send(0, x, rounds, state, rng)
-    link.receive(frame, None, size)
+    frame, state = guarded(link, "send", 0, x, rounds, state, rng)
+    guarded(link, "receive", frame, None, size)
 
 
 # ---------------------------------------------------------------- parts
 
 
 def _reader(link: Uplink | Downlink, state: object, size: int) -> Callable[[bytes], object]:
-    return lambda frame: link.receive(frame, state, size)
+    return lambda frame: guarded(link, "receive", frame, state, size)
 
 
 def _vectors(size: int, rng: np.random.Generator) -> Iterator[Vector]:
@@ -116,10 +120,13 @@ def _check_frame(codec: Codec, frame: bytes, v: Vector) -> None:
 
 def _check_refusals(read: Callable[[bytes], object], frame: bytes, whose: str) -> None:
     for length in range(len(frame)):
-        _check_refused(read, frame[:length], f"{whose}: a frame cut to {length} bytes")
-    _check_refused(read, frame + b"\0", f"{whose}: a frame with a byte too many")
-    _check_refused(read, b"\2" + frame[1:], f"{whose}: a frame of another version")
-    _check_refused(read, frame[:1] + b"\x63" + frame[2:], f"{whose}: a frame of unknown kind")
+        _check_refused(read, wire.sealed(frame[:length]), f"{whose}: a frame cut to {length} bytes")
+    _check_refused(read, wire.sealed(frame + b"\0"), f"{whose}: a frame with a byte too many")
+    _check_refused(read, wire.sealed(b"\1" + frame[1:]), f"{whose}: a frame of another version")
+    _check_refused(read, wire.sealed(frame[:1] + b"\x63" + frame[2:]), f"{whose}: a frame of unknown kind")
+    for at in range(len(frame)):
+        damaged = frame[:at] + bytes([frame[at] ^ 1 << at % 8]) + frame[at + 1 :]
+        _check_refused(read, damaged, f"{whose}: a frame with a bit of byte {at} flipped")
 
 
 def _check_refused(read: Callable[[bytes], object], bad: bytes, what: str) -> None:
@@ -173,7 +180,10 @@ def _claim(codec: Codec, name: str, size: int) -> float | None:
 
 
 def _send(link: Uplink, v: Vector, state: object, t: int) -> tuple[bytes, object]:
-    return link.send(v, state, Context(t, step_norms=(1.0,)), np.random.default_rng(t))
+    sent: tuple[bytes, object] = pure(
+        link, "send", v, state, Context(t, step_norms=(1.0,)), np.random.default_rng(t)
+    )
+    return sent
 
 
 def _recover(
@@ -182,8 +192,8 @@ def _recover(
     """The receiver may be one frame ahead of the sender: the next frame is taken, or RESYNC mends it."""
     frame, after = _send(link, v, sender, t)
     try:
-        _, receiver = link.receive(frame, receiver, size)
+        _, receiver = guarded(link, "receive", frame, receiver, size)
     except ResyncError:
         frame, after = _send(link, v, link.resync(sender), t)
-        _, receiver = link.receive(frame, receiver, size)
+        _, receiver = guarded(link, "receive", frame, receiver, size)
     return after, receiver

@@ -9,6 +9,7 @@ import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
 from fedpace.check.plain import assert_plain
+from fedpace.check.purity import assert_value, pure
 from fedpace.local import SGD, Correction, descend
 from fedpace.random import stream
 from fedpace.vector import Vector, freeze
@@ -16,6 +17,7 @@ from fedpace.vector import Vector, freeze
 
 def check_local(local: SGD, *, steps: int = 6, clients: int = 2, rounds: int = 2, seed: int = 0) -> None:
     """Its work is decided by its stream, and its a-vector is what its steps make of gradients."""
+    assert_value(local)
     for client in range(clients):
         for round in range(rounds):
             one, two = (
@@ -49,20 +51,22 @@ def check_correction(rule: Correction, *, clients: int = 3, rounds: int = 4, see
 
     "Agree": all clients have the same gradient. Then, once everybody was seen, nothing is to be corrected.
     """
+    assert_value(rule)
     local, x = SGD(0.125, steps=2), freeze(np.random.default_rng(seed).normal(size=3))
     state, memories = rule.init(x, clients), dict[int, Vector]()
     for _ in range(rounds):
         control = freeze(rule.broadcast(state).copy())
         for client in range(clients):
             memory = memories.get(client)
-            added = rule.before(memory, control)
+            added = pure(rule, "before", memory, control)
             delta = freeze(descend(lambda y, k: np.ones(3), x, local, 2, added))
-            sent, memories[client] = rule.after(memory, added, delta, local.a_norm1(2), local.lr)
-            freeze(memories[client])
-            state = rule.fold(Contribution(client, delta, steps=2, a_norm1=2.0), freeze(sent.copy()), state)
+            weight, lr = local.a_norm1(2), local.lr
+            sent, memories[client] = pure(rule, "after", memory, added, delta, weight, lr)
+            update = Contribution(client, delta, steps=2, a_norm1=weight)
+            state = pure(rule, "fold", update, sent.copy(), state)
         assert np.array_equal(rule.broadcast(state), control), f"{rule}: broadcast changed before the step"
         assert_plain(state, f"{rule}: the state")
-        state = rule.stepped(state)
+        state = pure(rule, "stepped", state)
     _check_agreement(rule, state, memories)
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from fedpace.check.plain import assert_plain
+from fedpace.check.purity import assert_value, pure
 from fedpace.server_opt.protocol import ServerOpt
 from fedpace.vector import Vector, freeze
 
 
 def check_server_opt(opt: ServerOpt, *, size: int = 7, steps: int = 5, seed: int = 0) -> None:
     """Pure at its interface, of the vector's own type, still while nothing moves, and resumable anywhere."""
+    assert_value(opt)
     for dtype in (np.float32, np.float64):
         rng = np.random.default_rng(seed)
         x = freeze(rng.normal(size=size).astype(dtype))
@@ -29,9 +31,8 @@ def check_server_opt(opt: ServerOpt, *, size: int = 7, steps: int = 5, seed: int
 
 
 def _run(opt: ServerOpt, x: Vector, state: Any, deltas: list[Vector]) -> tuple[Vector, Any]:
-    """Read-only operands make a rule that writes to them fail by itself."""
     for delta in deltas:
-        after, state = opt.apply(x, delta, state)
+        after, state = pure(opt, "apply", x, delta, state)
         assert after.shape == x.shape and after.dtype == x.dtype, f"{opt}: the next model has another form"
         assert not np.shares_memory(after, x), f"{opt}: the next model must be a new vector"
         assert not np.shares_memory(after, delta), f"{opt}: the next model must not be the update"
@@ -41,5 +42,5 @@ def _run(opt: ServerOpt, x: Vector, state: Any, deltas: list[Vector]) -> tuple[V
 
 
 def _check_stillness(opt: ServerOpt, x: Vector) -> None:
-    still, _ = opt.apply(x, freeze(np.zeros_like(x)), opt.init(x))
+    still, _ = pure(opt, "apply", x, np.zeros_like(x), opt.init(x))
     assert np.array_equal(still, x), f"{opt}: moved on an update of zeros"

@@ -10,16 +10,19 @@ import numpy as np
 from fedpace.aggregate import Cached, Pooled
 from fedpace.aggregate.protocol import Aggregator
 from fedpace.algorithm import Algorithm
-from fedpace.check.simulation import Invariants, check_versions
+from fedpace.check.interface import check_interface
+from fedpace.check.purity import assert_value
+from fedpace.check.simulation import Invariants, models_in_use
 from fedpace.compute import Inline
 from fedpace.compute.protocol import Request
 from fedpace.errors import StalledError
 from fedpace.local import SGD
 from fedpace.pace import Interruptible, Pace
 from fedpace.server import Server, Step
+from fedpace.server.invariants import assert_sound
 from fedpace.sim import Population
+from fedpace.sim.observer import Tally
 from fedpace.sim.simulation import Simulation
-from fedpace.sim.watcher import Tally
 from fedpace.vector import Layout, Vector
 
 
@@ -28,6 +31,8 @@ def check_pace(pace: Pace, *, clients: int = 6, steps: int = 12, runs: int = 20)
 
     The same seed gives the same steps, so the rule draws only from the streams it is handed.
     """
+    assert_value(pace)
+    check_interface(pace, clients)
     for seed in range(runs):
         devices = hostile_devices(clients, seed)
         first, second = (Log(), Log())
@@ -56,15 +61,15 @@ def run_under_invariants(
     aggregate: Aggregator = Pooled(None) if averaging else Cached()
     algorithm = Algorithm(pace=pace, local=SGD(lr=0.5, steps=3), aggregate=aggregate)
     task = Pull(clients)
-    server = Server(algorithm, task.initial(seed), clients, seed=seed, cycle_s=1.0, last=steps)
+    server = Server(algorithm, task.initial(seed), clients, seed=seed, last=steps)
     simulation = Simulation(server, task, devices.bind(clients, seed), Inline(task), log or Invariants())
     simulation.begin()
     try:
         simulation.run(steps)
     except StalledError:
-        present = sorted(set(range(clients)) - server.state.absent)
+        present = [client for client in range(clients) if server.is_present(client)]
         assert not present, f"{pace}: stalled at {simulation.now} s although clients {present} are there"
-    check_versions(simulation)
+    assert_sound(server, models_in_use(simulation))
     return simulation
 
 
@@ -83,7 +88,7 @@ class Pull:
         return 1.0
 
     def solve(self, request: Request) -> Vector:
-        return np.subtract(request.client, request.start) / 2
+        return np.subtract(request.data, request.start) / 2
 
     def evaluate(self, x: Vector) -> Mapping[str, float]:
         return {"loss": float(x @ x)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fedpace.cli import show
 from fedpace.cli.experiment import add_options, load_task, make_algorithms
 from fedpace.cli.parser import repeats
-from fedpace.errors import unknown
+from fedpace.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from fedpace.bench.sitting import Failure, Result
@@ -73,6 +74,10 @@ def _training(args: argparse.Namespace, *names: str) -> Rows:
     from fedpace.bench.contender import WHO
     from fedpace.bench.workloads import WORKLOADS
 
+    if not hasattr(os, "fork"):
+        raise ConfigError(
+            "local training must be measured where processes fork: the loops it is compared with do"
+        )
     rows: Rows = []
     for name in names:
         workload = WORKLOADS[name]

@@ -25,7 +25,7 @@ VERBS = {
     "reproduce": "Reproduce tables and figures of the papers, with the published numbers beside.",
     "list": "Show the algorithms, tasks, models, partitions and populations there are.",
     "timeline": "Draw who did what when, and add it up.",
-    "advise": "Compute learning-rate limits, stage tables and the bias of plain averaging.",
+    "advise": "Compute learning-rate limits, bounds, delays and recommended rates before a run.",
     "data": "Get, import, check and look at data sets.",
     "bench": "Measure fedpace beside bare torch loops, on this machine.",
 }

@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
     from fedpace.compute.protocol import Task
     from fedpace.record import Run
-    from fedpace.record.recorder import Recorder
     from fedpace.record.store import Entry, Store
     from fedpace.record.writer import Writer
-    from fedpace.sim import Population
+    from fedpace.sim import Observer, Population
 
 EVERY = "60s"
 MOST_SESSIONS = 200_000
@@ -190,7 +189,7 @@ def execute(
     every: int | str = EVERY,
     traces: bool = True,
     progress: bool = False,
-    recorders: Sequence[Recorder] = (),
+    observers: Sequence[Observer] = (),
     track: Sequence[str] = (),
 ) -> Run:
     """Run it; in the store, if there is one, from the first moment on."""
@@ -201,7 +200,7 @@ def execute(
         options: dict[str, Any] = {
             "traces": traces,
             "progress": progress,
-            "recorders": recorders,
+            "observers": observers,
             "track": track,
         }
         try:
@@ -211,7 +210,7 @@ def execute(
                 store.delete(entry.name)  # what was refused at once is no run
             raise
     with tracked(track, what.algorithm.name, what.about()) as trackers:
-        return _simulate(what, traces=traces, progress=progress, recorders=[*recorders, *trackers])
+        return _simulate(what, traces=traces, progress=progress, observers=[*observers, *trackers])
 
 
 def carry_on(
@@ -223,7 +222,7 @@ def carry_on(
     previous: bool = False,
     traces: bool = True,
     progress: bool = False,
-    recorders: Sequence[Recorder] = (),
+    observers: Sequence[Observer] = (),
     track: Sequence[str] = (),
 ) -> Run:
     """Run it to its end from wherever it is."""
@@ -238,15 +237,15 @@ def carry_on(
     writer = Writer(store, entry.id, time.monotonic)
     try:
         with tracked(track, entry.name, entry.experiment) as trackers:
-            told = [writer, *recorders, *trackers]
-            run = _simulate(what, traces=traces, progress=progress, checkpoint=plan, recorders=told)
+            told = [writer, *observers, *trackers]
+            run = _simulate(what, traces=traces, progress=progress, checkpoint=plan, observers=told)
     except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
         error.run = _completed(error.run, entry, writer)
         full = isinstance(error, StorageError)  # then less is kept, and the first error is the one to tell
         with contextlib.suppress(StorageError, OSError) if full else contextlib.nullcontext():
             _end(store, entry, error.run, writer, _status(error), str(error))
         raise
-    _end(store, entry, run, writer, "done", "")
+    _end(store, entry, run, writer, "done" if run.stopped is None else "stopped", run.stopped or "")
     return _completed(run, entry, writer)
 
 
@@ -257,10 +256,7 @@ def few_sessions(what: Experiment) -> bool:
 
 
 def _status(error: FedpaceError | InterruptedRun) -> str:
-    from fedpace.record.sweep import HopelessError
-
     kinds = {
-        HopelessError: "stopped",
         DivergedError: "diverged",
         StalledError: "stalled",
         InterruptedRun: "interrupted",
@@ -310,5 +306,5 @@ def _end(store: Store, entry: Entry, run: Run, writer: Writer, status: str, note
     summary = {name: run.summary[name] for name in ("compute", "real_seconds") if name in run.summary}
     known = {"counters": run.counters, "summary": summary, "traffic": run.traffic, "note": note}
     store.set(entry.id, status, **known)
-    if status in (*OVER, "stopped"):
+    if status in OVER:
         keeper.clear(folder)

@@ -16,6 +16,7 @@ MOST_CLIENTS = 10_000  # beyond that the advice would cost more than a line is w
 def remarks(run: Run, task: Task) -> Iterator[str]:
     """Those that apply."""
     yield from _bias(run, task)
+    yield from _sampling(run, task)
     yield from _silent_rules(run)
 
 
@@ -33,6 +34,15 @@ def _bias(run: Run, task: Task) -> Iterator[str]:
         steps[client] = max(1, round(account["steps"] / account["uploads"]))
         shares[client] = task.samples(client) if weighted else 1.0
     line = advice(Work.of(run.algorithm.local, steps, shares))
+    if line:
+        yield line
+
+
+def _sampling(run: Run, task: Task) -> Iterator[str]:
+    """Normalised averaging that counts sampled clients by more or less than their share."""
+    from fedpace.theory.sampling import note
+
+    line = note(run.algorithm, task.clients, task.samples) if task.clients <= MOST_CLIENTS else None
     if line:
         yield line
 

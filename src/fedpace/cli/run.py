@@ -66,6 +66,8 @@ def finish_with(work: Callable[[], Run], task: Task, args: argparse.Namespace, v
             _finish(error.run, task, args)
         return _ended_early(error, verb)
     _finish(run, task, args)
+    if run.stopped is not None:
+        print(f"fedpace {verb}: stopped after step {len(run.history)}: {run.stopped}", file=sys.stderr)
     return 0
 
 

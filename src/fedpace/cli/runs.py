@@ -13,8 +13,8 @@ from fedpace.errors import ConfigError
 from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
-    from fedpace.record.recorder import StepRecord
     from fedpace.record.store import Entry, Store
+    from fedpace.sim.observer import StepRecord
 
 HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "began")
 

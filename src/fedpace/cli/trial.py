@@ -6,7 +6,6 @@ import math
 import multiprocessing
 import os
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from fedpace.errors import DivergedError, StalledError
 
 if TYPE_CHECKING:
     from fedpace.compute.protocol import Task
+    from fedpace.record import Run
     from fedpace.record.store import Store
 
 
@@ -46,7 +46,7 @@ class OnThisMachine:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
         context = multiprocessing.get_context("spawn")
         self.processes = processes or os.cpu_count() or 1
-        self._pool = ProcessPoolExecutor(self.processes, context, _end_with, (os.getpid(),))
+        self._pool = ProcessPoolExecutor(self.processes, context, _end_with_parent)
 
     def submit(self, jobs: Sequence[Job]) -> Future[list[Answer]]:
         return self._pool.submit(work, jobs)
@@ -79,12 +79,13 @@ class OnRay:
         self._ray.shutdown()
 
 
-def _end_with(parent: int) -> None:
+def _end_with_parent() -> None:
     """A worker whose sweep was killed ends too."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
+        parent.join()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -117,16 +118,20 @@ def known(jobs: Sequence[Job], store: Store | None) -> list[Answer] | None:
 
 def _run(job: Job) -> Answer:
     from fedpace.record.store import Store
-    from fedpace.record.sweep import Hopeless, HopelessError
+    from fedpace.record.sweep import Hopeless
 
     store = Store() if job.stored else None
     try:
         watch = [Hopeless(job.stop_above)]
-        run, entry = keep.obtain(_experiment(job), store, stopped=True, traces=False, recorders=watch)
-        state = "done" if entry is None else entry.status
+        run, entry = keep.obtain(_experiment(job), store, stopped=True, traces=False, observers=watch)
+        state = _state(run) if entry is None else entry.status
     except (DivergedError, StalledError) as error:
-        run, state = error.run, "stopped" if isinstance(error, HopelessError) else "diverged"
+        run, state = error.run, "diverged"
     return _answer(run.metrics, job.metric, state, run.summary)
+
+
+def _state(run: Run) -> str:
+    return "done" if run.stopped is None else "stopped"
 
 
 def _kept(job: Job, store: Store) -> Answer | None:

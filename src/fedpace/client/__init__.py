@@ -1,6 +1,6 @@
 """The sans-I/O client."""
 
-from fedpace.client.machine import Client, Kit
+from fedpace.client.machine import Client, ClientConfig
 from fedpace.client.state import ClientState, Delivery, Session, Times
 
-__all__ = ["Client", "ClientState", "Delivery", "Kit", "Session", "Times"]
+__all__ = ["Client", "ClientConfig", "ClientState", "Delivery", "Session", "Times"]

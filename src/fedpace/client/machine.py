@@ -1,6 +1,6 @@
 """The sans-I/O client: what an arriving message means, and what becomes of a finished session.
 
-Nothing here computes a gradient. A session is a promise: the driver has it solved when its bytes are
+Nothing here computes a gradient. A session is a promise: the driver has it trained when its bytes are
 needed, and never if they are not.
 """
 
@@ -8,47 +8,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from fedpace.algorithm import Algorithm
-from fedpace.client.state import ClientState, Delivery, Session
-from fedpace.link import Dense, NonFiniteError, Plain
-from fedpace.link.protocol import Context, Downlink, Uplink
+from fedpace.client.life import Asked, Event, Line, Store, Work
+from fedpace.client.state import ClientState, Delivery, Memories, Session
+from fedpace.link import CONTROL, NonFiniteError, Plain
+from fedpace.link import frame as wire
+from fedpace.link.protocol import Downlink, Uplink
 from fedpace.pace.protocol import Behaviour, Continuous, Interruptible
 from fedpace.random import stream
-from fedpace.server.messages import Parcel, Receipt, Update
+from fedpace.server.messages import WHOLE_MODEL, Parcel, Receipt, Update
 from fedpace.spill import Slab
-from fedpace.vector import Vector
+from fedpace.vector import Vector, is_finite
 
-CONTROL = Dense()  # the codec of the second vector that a correction sends
 NO_DRAWS = np.random.default_rng(0)  # handed to rules that draw nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Memories:
-    """What a client will remember once its upload is acknowledged."""
-
-    up: Any
-    control: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Kit:
+class ClientConfig:
     """What all clients of a run share."""
 
     algorithm: Algorithm
     behaviour: Behaviour
     up: Uplink
     down: Downlink
-    initial: Vector  # the model before training, which anybody can make from the seed
+    initial: Vector  # the model before training, which any client can make from the seed
     seed: int
     exact: bool  # updates arrive as they were sent
     slab: Slab | None  # where memories are kept, if not in memory
 
     @classmethod
-    def of(cls, algorithm: Algorithm, initial: Vector, seed: int, slab: Slab | None = None) -> Kit:
+    def of(cls, algorithm: Algorithm, initial: Vector, seed: int, slab: Slab | None = None) -> ClientConfig:
         up, down = algorithm.uplink, algorithm.downlink
         return cls(algorithm, algorithm.pace.client, up, down, initial, seed, up == Plain(), slab)
 
@@ -61,17 +53,24 @@ class Kit:
         return isinstance(self.behaviour, Continuous) and self.behaviour.polled
 
     @property
+    def rests(self) -> bool:
+        return isinstance(self.behaviour, Continuous) and self.behaviour.energy_saving
+
+    @property
     def averaging(self) -> int | None:
         return self.behaviour.averaging if isinstance(self.behaviour, Interruptible) else None
 
 
 class Client:
-    """One client. `samples` is its n_i, `step_s` its expected seconds per local step."""
+    """One client. `samples` is its n_i, `step_s` its expected seconds per local step.
 
-    __slots__ = ("kit", "number", "samples", "state", "step_s")
+    Every method is an event of `life`, which says when it may come.
+    """
 
-    def __init__(self, kit: Kit, number: int, samples: float, step_s: float) -> None:
-        self.kit, self.number, self.samples, self.step_s = kit, number, samples, step_s
+    __slots__ = ("config", "number", "samples", "state", "step_s")
+
+    def __init__(self, config: ClientConfig, number: int, samples: float, step_s: float) -> None:
+        self.config, self.number, self.samples, self.step_s = config, number, samples, step_s
         self.state = ClientState()
 
     # ------------------------------------------------------------ receive buffer
@@ -82,135 +81,199 @@ class Client:
 
     def ready(self) -> bool:
         """Whether a session may start, if there is a model to start from."""
-        s = self.state
-        return s.running is None and not s.resting and (s.outbox is None or self.kit.polled)
+        life = self.state.life
+        return life.work is Work.IDLE and (life.store is Store.EMPTY or self.config.polled)
 
     def take(self) -> Delivery | None:
         """Empty the receive buffer."""
         delivery, self.state.inbox = self.state.inbox, None
         return delivery
 
-    def begin(self, parcel: Parcel, public: Vector | None) -> Session:
-        """Start a session from a parcel; `public` is the decoded model where everybody decodes the same."""
-        s, kit, correction = self.state, self.kit, None
-        start = public
-        if start is None:
-            if "seed" in parcel.frames:
-                s.held = kit.down.seeded(kit.initial)
-            start, s.held = kit.down.receive(parcel.frames["model"], s.held, kit.size)
-        if kit.algorithm.correction is not None:
-            control = CONTROL.decode(parcel.frames["control"], kit.size)
-            correction = kit.algorithm.correction.before(s.control, control)
-        return self._session(start, parcel.version, parcel.round, parcel.context, correction)
+    def begin(self, parcel: Parcel) -> Session:
+        """Start a session from a model; ResyncError if it builds on one that this client does not hold.
 
-    def go_on(self, start: Vector, last: Session) -> Session:
-        """QuAFL: start the next session from a model only this client holds."""
-        return self._session(start, -1, last.round, last.context)
+        A driver in the server's process saves the decoding where every client decodes the same.
+        """
+        s, correction = self.state, None
+        s.life.move(Event.BEGIN)
+        try:
+            start = self._received(parcel)
+            if self.config.algorithm.correction is not None:
+                control = CONTROL.decode(parcel.frames["control"], self.config.size)
+                correction = self.config.algorithm.correction.before(s.control, control)
+        except Exception:
+            s.life.move(Event.LOSE)
+            raise
+        version = parcel.version
+        if s.own is not None:
+            start, version, s.own = self._averaged(s.own, start), WHOLE_MODEL, None
+        return self._session(start, version, parcel, correction)
 
-    def _session(
-        self, start: Vector, version: int, round: int, context: Context, correction: Vector | None = None
-    ) -> Session:
-        s, local = self.state, self.kit.algorithm.local
+    def resync(self, parcel: Parcel) -> Update:
+        """What to send when `begin` raised ResyncError: the server then makes this model anew, in full."""
+        self.state.held = None
+        frames = {"resync": wire.build(wire.Kind.RESYNC, round=parcel.round)}
+        version = parcel.version if self.config.averaging is None else WHOLE_MODEL
+        return Update(
+            self.number, self.state.sessions + 1, version, parcel.round, 0, 0.0, self.samples, frames
+        )
+
+    def _received(self, parcel: Parcel) -> Vector:
+        s, config = self.state, self.config
+        if parcel.model is not None and config.down.shared:
+            return parcel.model
+        if "seed" in parcel.frames:
+            s.held = config.down.seeded(config.initial)
+        start, s.held = config.down.receive(parcel.frames["model"], s.held, config.size)
+        return start
+
+    def _averaged(self, own: Vector, server_model: Vector) -> Vector:
+        """QuAFL: the model to go on from, (X + s Y) / (s + 1), X being the server's before its step."""
+        s = self.config.averaging or 0
+        return (server_model + s * own) / (s + 1)
+
+    def _session(self, start: Vector, version: int, parcel: Parcel, correction: Vector | None) -> Session:
+        s, local = self.state, self.config.algorithm.local
         s.sessions += 1
-        rng = stream(self.kit.seed, "work", self.number, s.sessions) if local.random_work else NO_DRAWS
-        steps = local.work(self.number, round, self.samples, self.step_s, rng)
-        s.running = Session(s.sessions, version, round, start, steps, context, correction)
+        rng = stream(self.config.seed, "work", self.number, s.sessions) if local.random_work else NO_DRAWS
+        steps = local.work(self.number, parcel.round, self.samples, self.step_s, rng)
+        s.running = Session(s.sessions, version, parcel.round, start, steps, parcel.context, correction)
         return s.running
 
     # ------------------------------------------------------------ the end of a session
 
     def finish(self) -> bool:
         """The running session is done; True: upload it now."""
-        s, behaviour = self.state, self.kit.behaviour
+        s, config = self.state, self.config
+        s.life.move(Event.REST if config.rests else Event.FINISH)
         s.outbox, s.running = s.running, None
-        if isinstance(behaviour, Continuous) and behaviour.polled:
-            s.resting = behaviour.energy_saving
-            return s.wanted and s.upload is None
-        return s.upload is None
+        return self._may_upload()
 
-    def leave(self) -> list[Session]:
+    def interrupt(self, steps: int) -> Session:
+        """Stop with these whole steps done."""
+        s, session = self.state, self.state.running
+        s.life.move(Event.INTERRUPT)
+        assert session is not None, "life says that it is training"
+        s.outbox, s.running = replace(session, steps=steps), None
+        return s.outbox
+
+    def steps_done(self, now: float) -> int:
+        """Whole steps of the running session, at an even pace between its beginning and its planned end."""
+        session, times = self.state.running, self.state.times
+        assert session is not None, "only a client that trains is asked"
+        share = (now - times.began_s) / (times.ends_s - times.began_s)
+        # a billionth of a step of slack, so that rounding never loses a step that was just finished
+        return min(session.steps, max(0, math.floor(session.steps * share + 1e-9)))
+
+    def lose(self) -> None:
+        """The running session comes to nothing."""
+        self.state.life.move(Event.LOSE)
+        self.state.running = None
+
+    def leave(self) -> list[Session | Update]:
         """Go away: what is computed and sent is lost, newest first. An update stored until it is asked for stays."""
-        s, polled = self.state, self.kit.polled
+        s, polled = self.state, self.config.polled
+        s.life.move(Event.LEAVE_STORED if polled else Event.LEAVE)
         lost = (s.running, None if polled else s.outbox, s.upload)
         s.running = s.upload = s.pending = None
-        s.outbox, s.wanted = s.outbox if polled else None, False
+        s.outbox = s.outbox if polled else None
         return [session for session in lost if session is not None]
 
-    def start_over(self, lost: Session) -> bool:
+    def start_over(self, version: int, round: int) -> bool:
         """Who trains all the time puts the model of a lost session back, unless a newer one is there already."""
         s = self.state
-        again = isinstance(self.kit.behaviour, Continuous) and s.inbox is None
+        again = isinstance(self.config.behaviour, Continuous) and s.inbox is None
         if again:
-            s.inbox = Delivery(lost.version, lost.round)
+            s.inbox = Delivery(version, round)
         return again
 
     def polled(self) -> bool:
         """The server asks; True: upload now."""
-        s = self.state
-        s.wanted = True
-        return s.outbox is not None and s.upload is None
+        self.state.life.move(Event.POLL)
+        return self._may_upload()
 
-    def interrupt(self, now: float) -> Session:
-        """Stop with the whole steps done so far."""
-        s, session = self.state, self.state.running
-        assert session is not None, "only a client at work is interrupted"
-        share = (now - s.times.began_s) / (s.times.ends_s - s.times.began_s)
-        # a billionth of a step of slack, so that rounding never loses a step that was just finished
-        done = min(session.steps, max(0, math.floor(session.steps * share + 1e-9)))
-        s.outbox, s.running = replace(session, steps=done), None
-        return s.outbox
+    def is_wanted(self) -> bool:
+        """Whether the server wants the next update: always, but where it polls."""
+        return self.state.life.asked is Asked.YES or not self.config.polled
+
+    def _may_upload(self) -> bool:
+        life = self.state.life
+        return life.store is Store.STORED and life.line is Line.FREE and self.is_wanted()
+
+    def goes_on(self) -> bool:
+        """Whether, interrupted, it averages the server's model into its own and trains on (QuAFL)."""
+        return self.state.own is not None
 
     # ------------------------------------------------------------ uploads
 
     def encode(self, delta: Vector) -> Update:
         """The session in the send buffer as bytes; what it does to the memories waits for the acknowledgement."""
-        s, kit = self.state, self.kit
-        session, s.outbox, s.wanted, s.resting = s.outbox, None, False, False
-        assert session is not None, "there is something to send"
+        s, config, session = self.state, self.config, self.state.outbox
+        s.life.move(Event.ENCODE)
+        assert session is not None, "life says that something is stored"
+        s.outbox = None
         if s.up is None:
-            s.up = kit.up.init(kit.size, delta.dtype)
-        a_norm1 = kit.algorithm.local.a_norm1(session.steps) if session.steps else 0.0
-        s.upload, s.pending = session, Memories(s.up, s.control)
+            s.up = config.up.init(config.size, delta.dtype)
+        if config.averaging is not None:
+            s.own = session.start + delta if is_finite(delta) else None
+        a_norm1 = config.algorithm.local.a_norm1(session.steps) if session.steps else 0.0
         try:
             frames, s.pending = self._frames(session, delta, a_norm1)
-        except NonFiniteError:
-            frames = {}  # an empty update says that the session failed
-        version = session.version if kit.averaging is None else -1
-        return Update(
+        except NonFiniteError:  # an empty update says that the session failed
+            frames, s.pending = {}, Memories(s.up, s.control)
+        version = session.version if config.averaging is None else WHOLE_MODEL
+        s.upload = Update(
             self.number, session.number, version, session.round, session.steps, a_norm1, self.samples, frames
         )
+        return s.upload
 
     def _frames(self, session: Session, delta: Vector, a_norm1: float) -> tuple[dict[str, bytes], Memories]:
         """What is sent, and what will be remembered once it has arrived."""
-        s, kit = self.state, self.kit
-        rng = NO_DRAWS if kit.exact else stream(kit.seed, "up", self.number, session.number)
-        sent = delta if kit.averaging is None else session.start + delta
-        frame, up = kit.up.send(sent, s.up, session.context, rng)
-        extra, control = self._corrected(session, delta, a_norm1)
-        beside = {} if extra is None else {"control": CONTROL.encode(extra, rng)}
-        return {"update": frame} | beside, Memories(up, control)
+        s, config, rule = self.state, self.config, self.config.algorithm.correction
+        rng = NO_DRAWS if config.exact else stream(config.seed, "up", self.number, session.number)
+        sent = delta if s.own is None else s.own
+        frame, up = config.up.send(sent, s.up, session.context, rng)
+        if rule is None:
+            return {"update": frame}, Memories(up, None)
+        lr = config.algorithm.local.lr
+        extra, control = rule.after(s.control, session.correction, delta, a_norm1, lr)
+        return {"update": frame, "control": CONTROL.encode(extra, rng)}, Memories(up, control)
 
     def acknowledged(self, receipt: Receipt) -> bool:
-        """The server answered; True: another finished session may be uploaded now."""
-        s, kit = self.state, self.kit
-        if receipt.accepted:
-            kept = s.pending if kit.slab is None else kit.slab.keep(s.pending)
-            s.up, s.control = kept.up, kept.control
-        if receipt.resync:
-            s.up = kit.up.resync(s.up)
-        s.upload = s.pending = None
-        return s.outbox is not None and (s.wanted or not kit.polled)
+        """The server answered; True: another finished session may be uploaded now.
 
-    def averaged(self, session: Session, delta: Vector, server_model: Vector) -> Vector:
-        """QuAFL: the model to go on from, (X + s Y) / (s + 1), X being the server's before its step."""
-        s = self.kit.averaging or 0
-        return (server_model + s * (session.start + delta)) / (s + 1)
+        `receipt.taken` decides what is remembered, so that a repeated answer, or the answer to a repeated upload,
+        changes nothing.
+        """
+        s, config = self.state, self.config
+        s.life.move(Event.ANSWER)
+        s.sessions = max(s.sessions, receipt.taken)
+        if s.upload is not None:
+            if receipt.taken >= s.upload.session:
+                self._remember()
+            if receipt.resync:
+                s.up = config.up.resync(s.up)
+            s.upload = s.pending = None
+        return self._may_upload()
 
-    # ------------------------------------------------------------ corrections
+    def connected(self, taken: int) -> Update | None:
+        """The server says which of this client's sessions it took last; what to send again, if anything."""
+        s = self.state
+        s.sessions = max(s.sessions, taken)
+        if s.upload is not None and taken >= s.upload.session:
+            s.life.move(Event.ANSWER)
+            self._remember()
+            s.upload = s.pending = None
+        return s.upload
 
-    def _corrected(self, session: Session, delta: Vector, a_norm1: float) -> tuple[Vector | None, Any]:
-        """The second vector to send, and what the correction remembers once it is acknowledged."""
-        correction, local = self.kit.algorithm.correction, self.kit.algorithm.local
-        if correction is None:
-            return None, None
-        return correction.after(self.state.control, session.correction, delta, a_norm1, local.lr)
+    def recovered(self) -> None:
+        """After a restart: an upload without an answer stays with its memories, all that was not sent is dropped."""
+        s = self.state
+        s.life.move(Event.RECOVER)
+        s.inbox = s.running = s.outbox = s.own = None
+
+    def _remember(self) -> None:
+        s, slab = self.state, self.config.slab
+        assert s.pending is not None, "what was sent left something to remember"
+        kept: Memories = s.pending if slab is None else slab.keep(s.pending)
+        s.up, s.control = kept.up, kept.control

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from fedpace.client.life import Life
 from fedpace.link.protocol import Context
+from fedpace.server.messages import Update
 from fedpace.vector import Vector
 
 
@@ -20,7 +22,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One local solve: what decides its outcome."""
+    """One local training: what decides its outcome."""
 
     number: int
     version: int  # the server version behind `start`; -1 for a model only this client holds
@@ -40,18 +42,26 @@ class Times:
     ends_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Memories:
+    """What a client remembers once its upload is acknowledged."""
+
+    up: Any
+    control: Any
+
+
 @dataclass(slots=True)
 class ClientState:
+    life: Life = field(default_factory=Life)
     sessions: int = 0  # sessions begun
     inbox: Delivery | None = None  # receive buffer: one slot, overwritten
     seen: int = -1  # newest broadcast taken out
     running: Session | None = None
     times: Times = Times()  # of the running session
     outbox: Session | None = None  # finished and not yet sent: one slot
-    upload: Session | None = None  # sent and not yet acknowledged: one at most
-    pending: Any = None  # the memories as they will be once `upload` is acknowledged
-    wanted: bool = False  # the server asked and there was nothing to send
-    resting: bool = False  # saves energy until polled
+    upload: Update | None = None  # sent and not yet acknowledged: one at most
+    pending: Memories | None = None  # the memories as they will be once `upload` is acknowledged
     up: Any = None  # what the uplink remembers
     held: Any = None  # what the downlink remembers
     control: Any = None  # what the correction remembers
+    own: Vector | None = None  # the model it ended its last session with, where it averages (QuAFL)

@@ -7,6 +7,8 @@
 - `auto`: `inline` or `pool`, by task, model and local rule.
 """
 
+import warnings
+
 from fedpace.compute.auto import choose
 from fedpace.compute.inline import Inline
 from fedpace.compute.memory import keep_freed
@@ -27,17 +29,30 @@ def engine(name: str, task: Task, workers: int = 1, local: SGD | None = None) ->
     require_count(workers, "workers")
     keep_freed()
     chosen = Pin(name, workers) if name != "auto" else choose(task, workers, local)
-    made = _made(chosen.engine, task, chosen.workers)
+    made = _pool(chosen, task) if _has_workers(chosen) else _alone(chosen.engine, task, chosen.workers)
     if solving := getattr(task, "solving", ""):
         made.name += f", {solving}"
     return made
 
 
-def _made(name: str, task: Task, workers: int) -> Engine:
-    if name == "pool" or (name == "vectorised" and workers > 1):
-        from fedpace.compute.pool import Pool
+def _has_workers(chosen: Pin) -> bool:
+    return chosen.engine == "pool" or (chosen.engine == "vectorised" and chosen.workers > 1)
 
-        return Pool(task, workers, together=name == "vectorised")
+
+def _pool(chosen: Pin, task: Task) -> Engine:
+    """Worker processes; this one alone, with a line that says so, where they cannot have the task."""
+    from fedpace.compute.pool import Pool
+    from fedpace.compute.process import NoWorkerError
+
+    try:
+        return Pool(task, chosen.workers, together=chosen.engine == "vectorised")
+    except NoWorkerError as error:
+        alone = _alone(chosen.engine, task, 1)
+        warnings.warn(f"{error}; local training runs in this process ({alone.name})", stacklevel=4)
+        return alone
+
+
+def _alone(name: str, task: Task, workers: int) -> Engine:
     if name == "vectorised":
         from fedpace.compute.vectorised import Vectorised
 

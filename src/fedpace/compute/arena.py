@@ -1,8 +1,9 @@
-"""Vectors in memory that this process shares with those it forks."""
+"""Vectors in memory that this process shares with its workers."""
 
 from __future__ import annotations
 
 import mmap
+from multiprocessing import heap
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,17 @@ import numpy as np
 from fedpace.vector import Vector
 
 PAGE_BYTES = 4096
+
+
+class Inherited:
+    """Memory for processes forked from this one."""
+
+    def __init__(self, size_bytes: int) -> None:
+        flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        self.buffer = mmap.mmap(-1, size_bytes, flags=flags)
+
+
+Sent = heap.Arena  # memory that can be pickled to a process while that is being started, on every system
 
 
 class Arena:
@@ -20,10 +32,9 @@ class Arena:
     last in, first out.
     """
 
-    def __init__(self, slots: int, size_bytes: int) -> None:
+    def __init__(self, slots: int, size_bytes: int, memory: type[Inherited] | type[Sent]) -> None:
         self._stride = -(-max(size_bytes, 1) // PAGE_BYTES) * PAGE_BYTES
-        flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-        self._memory = mmap.mmap(-1, slots * self._stride, flags=flags)
+        self._memory = memory(slots * self._stride)
         self._free = list(range(slots))[::-1]
 
     @property
@@ -38,7 +49,7 @@ class Arena:
 
     def view(self, slot: int, size: int, dtype: Any) -> Vector:
         """The vector in a slot; only until that is given back."""
-        view: Vector = np.frombuffer(self._memory, dtype, size, slot * self._stride)
+        view: Vector = np.frombuffer(self._memory.buffer, dtype, size, slot * self._stride)
         return view
 
 

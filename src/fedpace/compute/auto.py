@@ -7,8 +7,6 @@ only where `fedpace bench tune` has measured and pinned it.
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
 from fedpace.compute import pins
@@ -25,7 +23,7 @@ def choose(task: Task, workers: int, local: SGD | None) -> Pin:
     pinned = pins.find(task, local)
     if pinned is not None:
         return pinned
-    worth = workers > 1 and hasattr(os, "fork") and solve_s(task, local) >= WORTH_S
+    worth = workers > 1 and solve_s(task, local) >= WORTH_S
     return Pin("pool", workers) if worth else Pin("inline", 1)
 
 

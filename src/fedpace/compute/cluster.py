@@ -17,7 +17,7 @@ import numpy as np
 
 from fedpace.compute.inline import solve
 from fedpace.compute.pool import Job, Waiting
-from fedpace.compute.protocol import Request, Task
+from fedpace.compute.protocol import Key, Request, Task
 from fedpace.errors import ConfigError
 from fedpace.vector import Vector
 
@@ -98,7 +98,7 @@ class Cluster:
             return np.zeros_like(request.start)
         job = self._jobs.get(request.key)
         if job is None or not request.same_as(job.request):
-            self.forget(request)
+            self.forget(request.key)
             job = self._jobs[request.key] = Job(request)
             self._waiting.add(job, float("-inf"))
         self._hand_out()
@@ -107,8 +107,8 @@ class Cluster:
         del self._jobs[request.key]
         return np.array(self.ray.get(job.order))
 
-    def forget(self, request: Request) -> None:
-        job = self._jobs.pop(request.key, None)
+    def forget(self, key: Key) -> None:
+        job = self._jobs.pop(key, None)
         if job is not None:
             job.wanted = False
             if job.order is None:
@@ -135,7 +135,7 @@ class Cluster:
     def _ask(self, actor: Any, request: Request) -> Any:
         fields = {
             name: getattr(request, name)
-            for name in ("client", "session", "version", "local", "steps", "seed")
+            for name in ("client", "data", "session", "version", "local", "steps", "seed")
         }
         return actor.solve.remote(self._held, self._stored(request.start), request.correction, fields)
 

@@ -1,47 +1,26 @@
-"""Worker processes for one task: forked once, kept from run to run, forked again when one dies.
-
-Why fork: a worker begins with the task as it is, whatever it is made of (closures, data sets that do not
-pickle), with compiled code, and with all data in shared pages; it costs milliseconds and no second import of
-torch. That is safe here because a worker computes on one thread and never touches the thread pools of its
-parent. Where there is no fork there is no pool, and `auto` solves in this process.
-"""
+"""Worker processes for one task: started once, kept from run to run, started again when one dies."""
 
 from __future__ import annotations
 
 import atexit
 import os
-import signal
-import sys
-import time
-import warnings
-from contextlib import suppress
 from itertools import count
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
-from typing import Any
 
+from fedpace.compute import interrupts
 from fedpace.compute.arena import Arena, Library
+from fedpace.compute.forked import Fork
+from fedpace.compute.process import Worker
 from fedpace.compute.protocol import Task
-from fedpace.compute.worker import Order, work
-from fedpace.errors import ConfigError
+from fedpace.compute.spawned import Spawn
+from fedpace.errors import unknown
 
 AHEAD_BYTES = 1 << 28  # of finished results that wait to be asked for
 MOST_AHEAD = 1024
 SMALL_BYTES = 1 << 20  # a vector up to this size means short solves
-PATIENCE_S = 2.0  # for a worker to notice that nobody listens any more
-
-
-class Worker:
-    """One process and the orders it has not answered yet."""
-
-    def __init__(self, process: int, orders: Connection) -> None:
-        self.process, self.connection = process, orders
-        self.unanswered: dict[int, Order] = {}
-
-    def send(self, order: Order) -> None:
-        """Raises OSError if the worker is gone."""
-        self.unanswered[order.number] = order
-        self.connection.send(order)
+CHOICE = "FEDPACE_START_METHOD"
+METHODS: dict[str, type[Fork] | type[Spawn]] = {"spawn": Spawn}
+if hasattr(os, "fork"):
+    METHODS = {"fork": Fork, **METHODS}
 
 
 class Crew:
@@ -50,28 +29,44 @@ class Crew:
     A worker has at most `depth` orders: one it works at, and what it goes on with while this process is busy.
     """
 
-    def __init__(self, task: Task, workers: int, together: bool) -> None:
+    def __init__(self, task: Task, workers: int, together: bool, method: str) -> None:
         self.task, self.together, self.busy, self.parent = task, together, False, os.getpid()
+        self.method, self._how = method, METHODS[method](task)
         size_bytes = task.layout.size * 8
         self.depth = 32 if together else 8 if size_bytes <= SMALL_BYTES else 2
         under_way = workers * self.depth
-        self.models = Library(Arena(2 * under_way + 1, size_bytes))  # a start and a correction each
-        self.results = Arena(min(MOST_AHEAD, max(2 * under_way, AHEAD_BYTES // size_bytes)), size_bytes)
+        room = min(MOST_AHEAD, max(2 * under_way, AHEAD_BYTES // size_bytes))
+        memory = self._how.memory
+        self.models = Library(Arena(2 * under_way + 1, size_bytes, memory))  # a start and a correction each
+        self.results = Arena(room, size_bytes, memory)
         self.numbers = count()
         self.workers: list[Worker] = []
-        for _ in range(workers):
-            self.workers.append(self._fork())
+        try:
+            for _ in range(workers):
+                with interrupts.postponed():
+                    self.workers.append(self._start())
+            for worker in self.workers:
+                worker.await_ready()
+        except BaseException:
+            self.stop()
+            raise
 
     @property
     def usable(self) -> bool:
         """Whether it can serve a new run of this process."""
         return bool(self.workers) and not self.busy and self.parent == os.getpid()
 
+    def fits(self, task: Task, workers: int, together: bool, method: str) -> bool:
+        """Whether it is what one asks for."""
+        wanted = (workers, together, method)
+        return self.task is task and (len(self.workers), self.together, self.method) == wanted
+
     def replace(self, dead: Worker) -> Worker:
         """A new worker in the place of one that died."""
-        self._end(dead)
-        new = self._fork()
-        self.workers[self.workers.index(dead)] = new
+        dead.end()
+        with interrupts.postponed():
+            new = self.workers[self.workers.index(dead)] = self._start()
+        new.await_ready()
         return new
 
     def stop(self) -> None:
@@ -82,87 +77,38 @@ class Crew:
         for worker in workers:
             worker.connection.close()
         for worker in workers:
-            self._end(worker)
+            worker.end()
 
-    def _fork(self) -> Worker:
-        mine, theirs = Pipe()
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()  # or the child would inherit, and one day write, what is in the buffer
-        with warnings.catch_warnings():
-            # Python warns of forking beside threads: torch's idle ones are never used by a worker
-            warnings.simplefilter("ignore", DeprecationWarning)
-            blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            process = os.fork()
-        if process:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            theirs.close()
-            return Worker(process, mine)
-        status = 1
-        try:
-            for worker in [*self.workers, *(worker for crew in _kept for worker in crew.workers)]:
-                worker.connection.close()  # so that every worker sees when the parent hangs up
-            mine.close()
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            work(self.task, self.models.arena, self.results, theirs, self.together)
-            status = 0
-        finally:
-            os._exit(status)  # no exit handlers: those are the parent's
-
-    def _end(self, worker: Worker) -> None:
-        """An idle worker sees that nobody listens; one at work has nothing left to work for."""
-        worker.connection.close()
-        if worker.unanswered:
-            _kill(worker.process)
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            if _gone(worker.process):
-                return
-            time.sleep(0.001)
-        _kill(worker.process)
-
-
-def _kill(process: int) -> None:
-    with suppress(ProcessLookupError, ChildProcessError):
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-
-
-def _gone(process: int) -> bool:
-    try:
-        return os.waitpid(process, os.WNOHANG)[0] == process
-    except ChildProcessError:  # somebody else has waited for it
-        return True
+    def _start(self) -> Worker:
+        others = [*self.workers, *(worker for crew in _kept for worker in crew.workers)]
+        return self._how.start(self.models.arena, self.results, self.together, others)
 
 
 _kept: list[Crew] = []
 
 
+def start_method() -> str:
+    """How worker processes begin: `FEDPACE_START_METHOD`, else as copies of this one where the system can."""
+    chosen = os.environ.get(CHOICE) or next(iter(METHODS))
+    if chosen not in METHODS:
+        raise unknown(CHOICE, chosen, METHODS)
+    return chosen
+
+
 def hire(task: Task, workers: int, together: bool = False) -> Crew:
     """A crew of this size for this task: the one of the last run if it fits, else a new one in its place.
 
-    `together`: workers solve what lies before them in groups, as far as the task can.
+    `together`: workers solve what lies before them in groups, as far as the task can. NoWorkerError if the task
+    cannot be sent to a process.
     """
-    if not hasattr(os, "fork"):
-        raise ConfigError(
-            "compute 'pool' must run where processes can be forked; use 'inline' on this system"
-        )
+    method = start_method()
     for crew in _kept:
-        wanted = (workers, together)
-        if crew.usable and crew.task is task and (len(crew.workers), crew.together) == wanted:
+        if crew.usable and crew.fits(task, workers, together, method):
             return crew
     dismiss()
-    prepare(task)
-    crew = Crew(task, workers, together)
+    crew = Crew(task, workers, together, method)
     _kept.append(crew)
     return crew
-
-
-def prepare(task: Task) -> None:
-    """Let the task make what all workers will need, so that they share it."""
-    ready: Any = getattr(task, "prepare", None)
-    if ready is not None:
-        ready()
 
 
 def dismiss() -> None:
@@ -173,10 +119,10 @@ def dismiss() -> None:
             crew.stop()
 
 
-def _end_all() -> None:
+def end_all() -> None:
     for crew in _kept:
         crew.stop()
     _kept.clear()
 
 
-atexit.register(_end_all)
+atexit.register(end_all)

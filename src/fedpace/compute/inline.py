@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from fedpace.compute.protocol import Request, Task
+from fedpace.compute.protocol import Key, Request, Task
 from fedpace.compute.threads import one_thread
+from fedpace.local import Stopped
 from fedpace.vector import Vector
 
 
@@ -15,6 +18,21 @@ def solve(task: Task, request: Request) -> Vector:
         return np.zeros_like(request.start)
     with one_thread():
         return task.solve(request)
+
+
+def solve_until(task: Task, request: Request, stopped: Stopped) -> tuple[Vector, int]:
+    """(delta, steps taken): the bits of `solve` with that many steps, which are all unless `stopped()` says so.
+
+    A task that cannot be stopped is asked for the whole session, unless it is stopped before it begins.
+    """
+    train_until: Any = getattr(task, "train_until", None)
+    if not request.steps or (train_until is None and stopped()):
+        return np.zeros_like(request.start), 0
+    if train_until is None:
+        return solve(task, request), request.steps
+    with one_thread():
+        delta, taken = train_until(request, stopped)
+    return delta, taken
 
 
 class Inline:
@@ -27,7 +45,7 @@ class Inline:
     def result(self, request: Request) -> Vector:
         return solve(self.task, request)
 
-    def forget(self, request: Request) -> None:
+    def forget(self, key: Key) -> None:
         pass
 
     def close(self) -> None:

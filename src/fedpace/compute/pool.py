@@ -11,8 +11,9 @@ from multiprocessing.connection import wait
 
 import numpy as np
 
-from fedpace.compute.crew import Worker, hire
-from fedpace.compute.protocol import Request, Task, describe
+from fedpace.compute.crew import hire
+from fedpace.compute.process import Worker
+from fedpace.compute.protocol import Key, Request, Task, describe
 from fedpace.compute.worker import Order, Reply
 from fedpace.errors import FedpaceError
 from fedpace.vector import Vector
@@ -96,7 +97,7 @@ class Pool:
             return np.zeros_like(request.start)
         job = self._jobs.get(request.key)
         if job is not None and not request.same_as(job.request):
-            self.forget(job.request)
+            self.forget(job.request.key)
             job = None
         with self._whole():
             if job is None:
@@ -104,8 +105,8 @@ class Pool:
                 self._waiting.add(job, float("-inf"))
             return self._collect(job)
 
-    def forget(self, request: Request) -> None:
-        job = self._jobs.pop(request.key, None)
+    def forget(self, key: Key) -> None:
+        job = self._jobs.pop(key, None)
         if job is not None:
             job.wanted = False
             if job.order is None:
@@ -116,7 +117,7 @@ class Pool:
     def close(self) -> None:
         """What was announced and never asked for is dropped; the workers wait for the next run."""
         for job in list(self._jobs.values()):
-            self.forget(job.request)
+            self.forget(job.request.key)
         self._crew.busy = False
 
     # ------------------------------------------------------------ sending
@@ -143,6 +144,7 @@ class Pool:
         return Order(
             number=next(crew.numbers),
             client=request.client,
+            data=request.data,
             session=request.session,
             version=request.version,
             local=request.local,

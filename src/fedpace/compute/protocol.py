@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from fedpace.local import SGD
 from fedpace.vector import Layout, Vector
+
+Key = tuple[int, int]  # client and session: what names a local training
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
     """All that decides the outcome of one local solve, to the bit."""
 
-    client: int
-    session: int  # the client's own count of sessions: names the random stream of its batches
+    client: int  # who trains; with the session it names the random streams
+    session: int  # the client's own count of sessions
     start: Vector  # the model it begins from (read-only)
     version: int  # the server version behind `start`; -1 for a vector only this client holds
     local: SGD
     steps: int
     seed: int
     correction: Vector | None = None  # added to every stochastic gradient (SCAFFOLD, FedNova-VR)
+    data: int = field(kw_only=True)  # where its samples are in the task; `client` if all are there
 
     @property
-    def key(self) -> tuple[int, int]:
+    def key(self) -> Key:
         return self.client, self.session
 
     def same_as(self, other: Request) -> bool:
@@ -33,7 +36,16 @@ class Request:
 
 
 class Task(Protocol):
-    """Data of all clients and a model: everything an experiment trains."""
+    """Data of all clients and a model: everything an experiment trains.
+
+    What a task may have beside this, and is asked for with `getattr`:
+
+        train_until(request, stopped) -> (delta, steps taken)
+            `stopped()` is asked before every step by the thread that trains; it is cheap and leaves the task alone.
+            After k steps delta has the bits of `solve` with steps=k; k is never more than `request.steps`.
+        lane(request) -> int | None,  solve_together(requests) -> [delta, ...]
+            many solves as one computation (`fedpace.compute.together`); in lanes nobody can be stopped.
+    """
 
     @property
     def name(self) -> str: ...
@@ -74,7 +86,7 @@ class Engine(Protocol):
         """delta of this request, computed now if it was not announced."""
         ...
 
-    def forget(self, request: Request) -> None:
+    def forget(self, key: Key) -> None:
         """The result is not needed after all."""
         ...
 

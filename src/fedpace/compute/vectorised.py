@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedpace.compute.protocol import Request, Task
+from fedpace.compute.protocol import Key, Request, Task
 from fedpace.compute.together import fitting, solve_together
 from fedpace.vector import Vector
 
@@ -30,9 +30,9 @@ class Vectorised:
             _, delta = self._done.pop(request.key)
         return delta
 
-    def forget(self, request: Request) -> None:
-        self._announced.pop(request.key, None)
-        self._done.pop(request.key, None)
+    def forget(self, key: Key) -> None:
+        self._announced.pop(key, None)
+        self._done.pop(key, None)
 
     def close(self) -> None:
         self._announced.clear()

@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
+from fedpace.compute import interrupts
 from fedpace.compute.arena import Arena
 from fedpace.compute.inline import solve
 from fedpace.compute.protocol import Request, Task
@@ -25,6 +26,7 @@ class Order:
 
     number: int
     client: int
+    data: int
     session: int
     version: int
     local: SGD
@@ -47,7 +49,7 @@ class Reply:
 
 def work(task: Task, models: Arena, results: Arena, orders: Connection, together: bool) -> None:
     """Until the other end hangs up. `together`: what lies here is solved in groups, as far as the task can."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then hangs up
+    interrupts.ignore()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # collecting would touch, and so copy, the pages shared with the parent
     torch: Any = sys.modules.get("torch")
@@ -91,6 +93,7 @@ def _request(models: Arena, order: Order, size: int) -> Request:
 
     return Request(
         client=order.client,
+        data=order.data,
         session=order.session,
         start=vector(order.start),
         version=order.version,

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedpace.errors import NotFiniteError
 from fedpace.kernels import loops
 from fedpace.kernels.memory import empty_like
 
 if TYPE_CHECKING:
     from fedpace.vector import Vector
 
-__all__ = ["LONG", "add_scaled", "empty_like", "fits", "run", "scaled"]
+__all__ = ["LONG", "add_scaled", "empty_like", "fits", "run", "scaled", "stepped"]
 
 LONG = 1 << 17  # half a megabyte of float32: about where the operands leave the cache
 
@@ -45,25 +46,31 @@ def add_scaled(total: Vector, v: Vector, factor: float) -> None:
         total += factor * v
 
 
+def stepped(name: str, reads: tuple[Vector, ...], writes: int, constants: tuple[float, ...]) -> list[Vector]:
+    """What the loop `name` writes, as that many new vectors; NotFiniteError if not all of it is finite."""
+    made = [empty_like(reads[0]) for _ in range(writes)]
+    if run(name, reads, tuple(made), constants):
+        raise NotFiniteError(f"{name}: the next model or its state is not finite")
+    return made
+
+
 def run(
     name: str, reads: tuple[Vector, ...], writes: tuple[Vector, ...], constants: tuple[float, ...]
-) -> None:
+) -> int:
     """The compiled loop `name`; constants are rounded to the vectors' type first, as numpy does."""
     dtype = writes[0].dtype
-    loop = _compiled(name, dtype, len(reads), len(writes), len(constants))
-    loop(*reads, *writes, *(dtype.type(constant) for constant in constants))
+    loop = _compiled(name, dtype, len(reads), len(writes), len(constants) + 1)
+    return loop(*reads, *writes, *(dtype.type(constant) for constant in constants), np.finfo(dtype).max)
 
 
 @cache
-def _compiled(
-    name: str, dtype: np.dtype[Any], reads: int, writes: int, constants: int
-) -> Callable[..., None]:
+def _compiled(name: str, dtype: np.dtype[Any], reads: int, writes: int, constants: int) -> Callable[..., int]:
     import numba
 
     scalar = numba.from_dtype(dtype)
     read = numba.types.Array(scalar, 1, "C", readonly=True)
     written = numba.types.Array(scalar, 1, "C")
-    signature = numba.void(*[read] * reads, *[written] * writes, *[scalar] * constants)
+    signature = numba.int64(*[read] * reads, *[written] * writes, *[scalar] * constants)
     function = getattr(loops, name)
     # numpy's error model: a division that may be by zero is no branch, which is what lets LLVM vectorise
     try:

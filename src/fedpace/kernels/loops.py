@@ -1,7 +1,9 @@
 """One pass over long vectors, element by element, as numba compiles it. Called through `fedpace.kernels`.
 
-Vectors come first, those only read before those written, then the constants. Every loop does the operations
-of the rule it serves in the same order, so that the bits are those of the rule's own formula.
+Vectors come first, those only read before those written, then the constants, last of them the largest finite
+number of the vectors' type. Every loop does the operations of the rule it serves in the same order, so that the
+bits are those of the rule's own formula. A loop returns how many entries it wrote that are not finite: the check
+costs nothing in the pass that writes them, and a pass of its own afterwards.
 """
 
 from __future__ import annotations
@@ -13,18 +15,36 @@ if TYPE_CHECKING:
     from fedpace.vector import Vector
 
 
-def add_scaled(v: Vector, total: Vector, factor: float) -> None:
+def add_scaled(v: Vector, total: Vector, factor: float, largest: float) -> int:
+    bad = 0
     for i in range(total.size):
         total[i] = total[i] + factor * v[i]
+        if not abs(total[i]) <= largest:
+            bad += 1
+    return bad
 
 
 def momentum(
-    x: Vector, delta: Vector, b: Vector, out: Vector, lr: float, beta: float, c: float, nu: float, n: float
-) -> None:
+    x: Vector,
+    delta: Vector,
+    b: Vector,
+    b_next: Vector,
+    out: Vector,
+    lr: float,
+    beta: float,
+    c: float,
+    nu: float,
+    n: float,
+    largest: float,
+) -> int:
     """c = 1 - beta, n = 1 - nu."""
+    bad = 0
     for i in range(x.size):
-        b[i] = beta * b[i] + c * delta[i]
-        out[i] = x[i] + lr * (n * delta[i] + nu * b[i])
+        b_next[i] = beta * b[i] + c * delta[i]
+        out[i] = x[i] + lr * (n * delta[i] + nu * b_next[i])
+        if not (abs(b_next[i]) <= largest and abs(out[i]) <= largest):
+            bad += 1
+    return bad
 
 
 def adam(
@@ -32,6 +52,8 @@ def adam(
     delta: Vector,
     m: Vector,
     v: Vector,
+    m_next: Vector,
+    v_next: Vector,
     out: Vector,
     lr: float,
     b1: float,
@@ -39,12 +61,17 @@ def adam(
     b2: float,
     c2: float,
     eps: float,
-) -> None:
+    largest: float,
+) -> int:
     """c1 = 1 - b1, c2 = the weight of the new square."""
+    bad = 0
     for i in range(x.size):
-        m[i] = b1 * m[i] + c1 * delta[i]
-        v[i] = b2 * v[i] + c2 * (delta[i] * delta[i])
-        out[i] = x[i] + lr * m[i] / (math.sqrt(v[i]) + eps)
+        m_next[i] = b1 * m[i] + c1 * delta[i]
+        v_next[i] = b2 * v[i] + c2 * (delta[i] * delta[i])
+        out[i] = x[i] + lr * m_next[i] / (math.sqrt(v_next[i]) + eps)
+        if not (abs(m_next[i]) <= largest and v_next[i] <= largest and abs(out[i]) <= largest):
+            bad += 1
+    return bad
 
 
 def yogi(
@@ -52,22 +79,30 @@ def yogi(
     delta: Vector,
     m: Vector,
     v: Vector,
+    m_next: Vector,
+    v_next: Vector,
     out: Vector,
     lr: float,
     b1: float,
     c1: float,
     c2: float,
     eps: float,
-) -> None:
+    largest: float,
+) -> int:
+    bad = 0
     for i in range(x.size):
-        m[i] = b1 * m[i] + c1 * delta[i]
+        m_next[i] = b1 * m[i] + c1 * delta[i]
         square = delta[i] * delta[i]
         change = c2 * square
+        v_next[i] = v[i]
         if v[i] > square:
-            v[i] = v[i] - change
+            v_next[i] = v[i] - change
         elif v[i] < square:
-            v[i] = v[i] + change
-        out[i] = x[i] + lr * m[i] / (math.sqrt(v[i]) + eps)
+            v_next[i] = v[i] + change
+        out[i] = x[i] + lr * m_next[i] / (math.sqrt(v_next[i]) + eps)
+        if not (abs(m_next[i]) <= largest and v_next[i] <= largest and abs(out[i]) <= largest):
+            bad += 1
+    return bad
 
 
 def amsgrad(
@@ -76,6 +111,9 @@ def amsgrad(
     m: Vector,
     v: Vector,
     v_hat: Vector,
+    m_next: Vector,
+    v_next: Vector,
+    v_hat_next: Vector,
     out: Vector,
     lr: float,
     b1: float,
@@ -84,11 +122,16 @@ def amsgrad(
     c2: float,
     floor: float,
     eps: float,
-) -> None:
+    largest: float,
+) -> int:
     """`floor` bounds v_hat from below (option 1), `eps` is added under the root (option 2)."""
+    bad = 0
     for i in range(x.size):
-        m[i] = b1 * m[i] + c1 * delta[i]
-        v[i] = b2 * v[i] + c2 * (delta[i] * delta[i])
-        largest = v[i] if v[i] > v_hat[i] else v_hat[i]
-        v_hat[i] = floor if floor > largest else largest
-        out[i] = x[i] + lr * m[i] / math.sqrt(v_hat[i] + eps)
+        m_next[i] = b1 * m[i] + c1 * delta[i]
+        v_next[i] = b2 * v[i] + c2 * (delta[i] * delta[i])
+        peak = v_next[i] if v_next[i] > v_hat[i] else v_hat[i]
+        v_hat_next[i] = floor if floor > peak else peak
+        out[i] = x[i] + lr * m_next[i] / math.sqrt(v_hat_next[i] + eps)
+        if not (abs(m_next[i]) <= largest and v_hat_next[i] <= largest and abs(out[i]) <= largest):
+            bad += 1
+    return bad

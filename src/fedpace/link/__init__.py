@@ -18,7 +18,10 @@ from fedpace.link.rand_k import RandK
 from fedpace.link.scaled_sign import ScaledSign
 from fedpace.link.top_k import TopK
 
+CONTROL = Dense()  # the codec of the second vector that a correction sends
+
 __all__ = [
+    "CONTROL",
     "EF21",
     "Codec",
     "Context",

@@ -57,4 +57,11 @@ def encode_stamped(codec: Codec, v: Vector, rng: np.random.Generator, round: int
 
 def decode_dense(frame: bytes, size: int) -> Vector:
     """A DENSE frame of whatever value type it says."""
-    return Dense(values.type_of(wire.expect(frame, Kind.DENSE))).decode(frame, size)
+    return Dense(values.type_of(wire.peek(frame))).decode(frame, size)
+
+
+def decode_unflagged(codec: Codec, frame: bytes, size: int) -> Vector:
+    """What a codec reads from a frame that builds on nothing."""
+    v = codec.decode(frame, size)
+    wire.refuse_link_flags(frame)
+    return v

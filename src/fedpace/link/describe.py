@@ -23,8 +23,8 @@ class FrameInfo(NamedTuple):
 
 
 def describe(frame: bytes, size: int, groups: int = 1) -> FrameInfo:
-    """For a frame about a vector of `size` entries in so many `groups` (1: flat)."""
-    header = wire.parse(frame)
+    """For a frame about a vector of `size` entries in so many `groups` (1: flat); damaged or not, it was sent."""
+    header = wire.peek(frame)
     bits, index_bits = 0, 0
     match header.kind:
         case Kind.DENSE:

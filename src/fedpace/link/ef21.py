@@ -52,12 +52,13 @@ class EF21:
         return stamped, Estimate(state.version + 1, context.round, g)
 
     def receive(self, frame: bytes, state: Estimate, size: int) -> tuple[Vector, Estimate]:
-        header = wire.parse(frame)
+        change = self.codec.decode(frame, size)
+        header = wire.peek(frame)
         wire.require_flags(header, wire.DIFF)
         if header.ref not in (0, state.version):
             raise ResyncError(f"a change of version {header.ref} came; version {state.version} is held")
         before = state.g if header.ref else np.empty_like(state.g, shape=0)
-        g = freeze(add(before, self.codec.decode(frame, size)))
+        g = freeze(add(before, change))
         return g, Estimate(header.ref + 1, header.round, g)
 
     def resync(self, state: Estimate) -> Estimate:

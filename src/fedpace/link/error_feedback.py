@@ -10,6 +10,7 @@ import numpy as np
 from fedpace.errors import require
 from fedpace.link import frame as wire
 from fedpace.link.claims import require_contractive
+from fedpace.link.dense import decode_unflagged
 from fedpace.link.protocol import Codec, Context
 from fedpace.vector import Vector
 
@@ -47,8 +48,7 @@ class ErrorFeedback:
         return wire.stamp(frame, round=context.round), Memory(self.rest(p, c, c))
 
     def receive(self, frame: bytes, state: Memory, size: int) -> tuple[Vector, Memory]:
-        wire.refuse_flags(wire.parse(frame), wire.ADD_PREV | wire.DIFF)
-        return self.codec.decode(frame, size), state
+        return decode_unflagged(self.codec, frame, size), state
 
     def resync(self, state: Memory) -> Memory:
         return state

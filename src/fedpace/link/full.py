@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedpace.link import frame as wire
-from fedpace.link.dense import Dense, encode_stamped
+from fedpace.link.dense import Dense, decode_unflagged, encode_stamped
 from fedpace.link.protocol import Codec
 from fedpace.vector import Vector
 
@@ -55,5 +54,4 @@ class Full:
         return state
 
     def receive(self, frame: bytes, held: None, size: int) -> tuple[Vector, None]:
-        wire.refuse_flags(wire.parse(frame), wire.ADD_PREV | wire.DIFF)
-        return self.codec.decode(frame, size), None
+        return decode_unflagged(self.codec, frame, size), None

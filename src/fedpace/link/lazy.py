@@ -100,7 +100,7 @@ class Lazy:
         return self._send_value(self.link, v, state, context, rng)
 
     def receive(self, frame: bytes, state: Any, size: int) -> tuple[Vector, Any]:
-        header = wire.parse(frame)
+        header = wire.peek(frame)
         if header.kind is Kind.SKIP:
             return self._reuse(frame, header, state, size)
         if isinstance(self.link, EF21):
@@ -125,6 +125,7 @@ class Lazy:
 
     def _reuse(self, frame: bytes, header: wire.Header, state: Any, size: int) -> tuple[Vector, Any]:
         """The server's half of a skip."""
+        wire.check(frame)
         if self.rule == "aa":
             raise FrameError("SKIP: AA always sends its value")
         if isinstance(frame, Phantom) and self.reference == "raw":
@@ -183,8 +184,8 @@ class Lazy:
     def _receive_value(
         self, frame: bytes, header: wire.Header, state: Held, size: int
     ) -> tuple[Vector, Held]:
-        wire.refuse_flags(header, wire.DIFF if self.rule == "aa" else wire.DIFF | wire.ADD_PREV)
         used = self.codec.decode(frame, size)
+        wire.refuse_flags(header, wire.DIFF if self.rule == "aa" else wire.DIFF | wire.ADD_PREV)
         if header.flags & wire.ADD_PREV:
             _require_held(header, state.version)
             used = add(used, self._open(state.held, size))
@@ -194,7 +195,7 @@ class Lazy:
         return encode_dense(used) if self.reference == "judged" else frame
 
     def _open(self, held: bytes, size: int) -> Vector:
-        dense = wire.parse(held).kind is Kind.DENSE
+        dense = wire.peek(held).kind is Kind.DENSE
         return decode_dense(held, size) if dense else self.codec.decode(held, size)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,20 +11,30 @@ from fedpace.errors import require
 from fedpace.link import frame as wire
 from fedpace.link.dense import decode_dense, encode_dense
 from fedpace.link.error_feedback import ErrorFeedback
-from fedpace.link.frame import Kind
+from fedpace.link.frame import Kind, ResyncError
 from fedpace.link.lazy import Held, Lazy
 from fedpace.link.protocol import Codec, Context
 from fedpace.vector import Vector
 
 
 @dataclass(frozen=True, slots=True)
+class Contact:
+    """What either end remembers of the frames so far: a frame that is missing shows in the count."""
+
+    frames: int
+    held: Held  # the server's has E_i, the client's only the last value
+
+
+@dataclass(frozen=True, slots=True)
 class LiteralState:
-    clients: dict[int, Held] = field(default_factory=dict)  # E_i and the last value sent, once heard from
+    clients: dict[int, Contact] = field(default_factory=dict)  # of the clients heard from
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
     """Compress x_t + E_i for client i, judge it as an uplink would, E_i becomes what was not delivered.
+
+    Wire: ref is the number of frames that this client was sent before, so that it notices a lost one.
 
     "Bidirectional communication-efficient non-convex adaptive federated learning", Algorithm 2. `first`:
     "dense" sends the whole model at first contact, "zero" (as printed) what the codec makes of it.
@@ -56,15 +66,16 @@ class Literal:
     def send(
         self, client: int, x: Vector, version: int, state: LiteralState, rng: np.random.Generator
     ) -> tuple[bytes, LiteralState]:
-        held = state.clients.get(client)
-        if held is None and self.first == "dense":
+        past = state.clients.get(client)
+        if past is None and self.first == "dense":
             frame = encode_dense(x, round=version)
-            state.clients[client] = _holding(frame, x)
+            state.clients[client] = Contact(1, _holding(frame, x))
             return frame, state
-        link = self._link()
-        before = link.init(x.size, x.dtype) if held is None else held
-        frame, state.clients[client] = link.send(x, before, Context(version), rng)
-        return frame, state
+        link, count = self._link(), 0 if past is None else past.frames
+        before = link.init(x.size, x.dtype) if past is None else past.held
+        frame, held = link.send(x, before, Context(version), rng)
+        state.clients[client] = Contact(count + 1, held)
+        return wire.stamp(frame, round=version, ref=count), state
 
     def seeds(self, client: int, state: Any) -> bool:
         return False
@@ -76,14 +87,20 @@ class Literal:
         state.clients.pop(client, None)
         return state
 
-    def receive(self, frame: bytes, held: Held | None, size: int) -> tuple[Vector, Held]:
-        header = wire.parse(frame)
+    def receive(self, frame: bytes, held: Contact | None, size: int) -> tuple[Vector, Contact]:
+        header = wire.peek(frame)
         if self.first == "dense" and header.kind is Kind.DENSE and not header.ref:
-            wire.refuse_flags(header, wire.ADD_PREV | wire.DIFF)
             x = decode_dense(frame, size)
-            return x, _holding(frame, x)
+            wire.refuse_flags(header, wire.ADD_PREV | wire.DIFF)
+            return x, Contact(1, _holding(frame, x))
+        count = 0 if held is None else held.frames
+        if header.ref != count:
+            wire.check(frame)  # damage is the better explanation
+            raise ResyncError(f"{header.kind.name} is frame {header.ref + 1} to this client; it has {count}")
         link = self._link()
-        return link.receive(frame, held or link.init(size, np.dtype(np.float32)), size)
+        last = link.init(size, np.dtype(np.float32)) if held is None else held.held
+        x, last = link.receive(frame, replace(last, version=count), size)
+        return x, Contact(count + 1, last)
 
     def _link(self) -> Lazy:
         return Lazy(self.rule, self.tau, max_staleness=None, link=ErrorFeedback(self.codec))

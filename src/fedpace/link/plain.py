@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedpace.link import frame as wire
-from fedpace.link.dense import Dense, encode_stamped
+from fedpace.link.dense import Dense, decode_unflagged, encode_stamped
 from fedpace.link.protocol import Codec, Context
 from fedpace.vector import Vector
 
@@ -26,8 +25,7 @@ class Plain:
         return encode_stamped(self.codec, v, rng, context.round), None
 
     def receive(self, frame: bytes, state: None, size: int) -> tuple[Vector, None]:
-        wire.refuse_flags(wire.parse(frame), wire.ADD_PREV | wire.DIFF)
-        return self.codec.decode(frame, size), None
+        return decode_unflagged(self.codec, frame, size), None
 
     def resync(self, state: None) -> None:
         return None

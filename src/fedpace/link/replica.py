@@ -61,15 +61,17 @@ def number(round: int, ref: int) -> int:
 
 def receive(codec: Codec, frame: bytes, held: Replica | None, size: int) -> tuple[Vector, Replica]:
     """The client's half."""
-    header = wire.parse(frame)
+    header = wire.peek(frame)
     if header.kind is Kind.DENSE and not header.flags & wire.DIFF:
-        wire.refuse_flags(header, wire.ADD_PREV)
         model = Dense().decode(frame, size)
+        wire.refuse_flags(header, wire.ADD_PREV)
     else:
         if held is None or header.ref != held.version:
+            wire.check(frame)  # a damaged reference is no reason to ask for the whole model
             has = 0 if held is None else held.version
             raise ResyncError(f"{header.kind.name} builds on version {header.ref}; version {has} is held")
         if header.kind is Kind.SKIP:
+            wire.check(frame)
             return held.model, held
         model = _apply(codec, frame, header, held.model)
     return model, Replica(number(header.round, header.ref), model)
@@ -80,5 +82,6 @@ def _apply(codec: Codec, frame: bytes, header: wire.Header, h: Vector) -> Vector
         index = codec.index if isinstance(codec, TopK) else "auto"
         at, picked = sparse.read(frame, Kind.SET_SPARSE, h.size, h.size, values.type_name(h, None), index)
         return overwrite(h, at, picked)
+    change = codec.decode(frame, h.size)
     wire.require_flags(header, wire.DIFF)
-    return freeze(add(h, codec.decode(frame, h.size)))
+    return freeze(add(h, change))

@@ -67,7 +67,7 @@ def send(codec: Codec, client: int, x: Vector, version: int, state: SharedState)
     if has not in state.frames:
         state.frames[has] = _catch_up(codec, has, state)
     frame = state.frames[has]
-    if wire.parse(frame).kind is not Kind.SKIP:
+    if wire.peek(frame).kind is not Kind.SKIP:
         state.clients[client] = state.version
     return frame, state
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from fedpace.local.sgd import SGD
-from fedpace.vector import Vector
+from fedpace.local.until import Stopped, until
+from fedpace.vector import Vector, shortened
 
 Gradient = Callable[[Vector, int], Vector]
 
@@ -20,8 +21,21 @@ def descend(
     `gradient(y, k)` is the stochastic gradient of step k. Where no operation rounds (dyadic numbers) the
     result is exact.
     """
-    rho, y, buffer = local.momentum, start.copy(), np.zeros_like(start)
-    for k in range(steps):
+    delta, _ = descend_until(gradient, start, local, steps, None, correction)
+    return delta
+
+
+def descend_until(
+    gradient: Gradient,
+    start: Vector,
+    local: SGD,
+    steps: int,
+    stopped: Stopped | None,
+    correction: Vector | None = None,
+) -> tuple[Vector, int]:
+    """`descend`, stopped after any step; and the number of steps taken."""
+    rho, y, buffer, taken = local.momentum, start.copy(), np.zeros_like(start), 0
+    for k in until(stopped, range(steps)):
         g = clipped(gradient(y, k), local.clip)
         if local.weight_decay:
             g = g + local.weight_decay * y
@@ -33,12 +47,10 @@ def descend(
         if local.prox_mu:
             g = g + local.prox_mu * (y - start)
         y = y - local.rate(k) * g
-    return y - start
+        taken = k + 1
+    return y - start, taken
 
 
 def clipped(g: Vector, bound: float | None) -> Vector:
     """g, shortened to length `bound` if it is longer."""
-    if bound is None:
-        return g
-    length = float(np.linalg.norm(g))
-    return g if length <= bound else g * (bound / length)
+    return g if bound is None else shortened(g, bound)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedpace import kernels
 from fedpace.local.correction import mean_gradient
 from fedpace.vector import Vector
 
@@ -54,8 +53,7 @@ class Scaffold:
         return c_i if memory is None else c_i - memory, c_i
 
     def fold(self, update: Contribution, control: Vector, state: ScaffoldState) -> ScaffoldState:
-        kernels.add_scaled(state.change, control, 1.0)
-        return state
+        return replace(state, change=state.change + control)
 
     def stepped(self, state: ScaffoldState) -> ScaffoldState:
         return replace(state, c=state.c + state.change / state.clients, change=np.zeros_like(state.c))

@@ -102,6 +102,31 @@ class SGD:
             return _possible(_passes(self.epochs, rng) * self.batches(samples))
         return _possible(_fitting(self.seconds or 0.0, seconds_per_step))
 
+    def most_work(self, samples: float) -> int | None:
+        """The most steps that a session of any client in any round can take; None where time decides."""
+        if self.steps is not None:
+            rows = self.steps if isinstance(self.steps, tuple) else (self.steps,)
+            return max(max(row) if isinstance(row, tuple) else row for row in rows)
+        if self.epochs is not None:
+            most = self.epochs[1] if isinstance(self.epochs, tuple) else self.epochs
+            return most * self.batches(samples)
+        return None
+
+    def outcomes(self, client: int, samples: float) -> tuple[int, ...] | None:
+        """The step counts a session may have, all equally likely (scripted ones: as often as they come up).
+
+        None where the clock decides, or where `steps` has no entry for the client.
+        """
+        if self.epochs is not None:
+            low, high = self.epochs if isinstance(self.epochs, tuple) else (self.epochs, self.epochs)
+            return tuple(passes * self.batches(samples) for passes in range(low, high + 1))
+        if self.steps is None:
+            return None
+        try:
+            return tuple(_scripted(self.steps, client, round) for round in range(_rounds(self.steps)))
+        except ConfigError:
+            return None
+
     @property
     def random_work(self) -> bool:
         """Whether `work` draws from its generator."""
@@ -182,6 +207,11 @@ def _fitting(budget_s: float, seconds_per_step: float) -> int:
 def _possible(steps: int) -> int:
     require_count(steps, "local steps of a session", high=MOST_STEPS)
     return steps
+
+
+def _rounds(steps: Steps) -> int:
+    """How many rounds are scripted; 1 where all are alike."""
+    return len(steps) if isinstance(steps, tuple) and isinstance(steps[0], tuple) else 1
 
 
 def _scripted(steps: Steps, client: int, round: int) -> int:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedpace import kernels
 from fedpace.errors import require, require_flag
 from fedpace.local.correction import mean_gradient
 from fedpace.vector import Vector
@@ -22,6 +21,7 @@ class VarianceState:
     mean: Vector  # ḡ as broadcast: the mean of what the clients seen so far remember
     total: Vector  # Σ p_i g_i over them
     weights: dict[int, float]  # p_i of the clients seen, up to a factor
+    new_weights: dict[int, float]  # of those whose updates came since the last step
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class VarianceReduced:
         require(weighting, "VarianceReduced.weighting", self.weighting, '"samples" or "uniform"')
 
     def init(self, x: Vector, clients: int) -> VarianceState:
-        return VarianceState(np.zeros_like(x), np.zeros_like(x), {})
+        return VarianceState(np.zeros_like(x), np.zeros_like(x), {}, {})
 
     def broadcast(self, state: VarianceState) -> Vector:
         return state.mean
@@ -68,9 +68,10 @@ class VarianceReduced:
 
     def fold(self, update: Contribution, control: Vector, state: VarianceState) -> VarianceState:
         weight = update.samples if self.weighting == "samples" else 1.0
-        state.weights[update.client] = weight
-        kernels.add_scaled(state.total, control, weight)
-        return state
+        total = state.total + (control if weight == 1.0 else weight * control)
+        return replace(state, total=total, new_weights={**state.new_weights, update.client: weight})
 
     def stepped(self, state: VarianceState) -> VarianceState:
-        return replace(state, mean=state.total / math.fsum(state.weights.values()))
+        weights = {**state.weights, **state.new_weights}
+        weight = math.fsum(weights.values()) or 1.0  # clients without any weight correct nothing
+        return VarianceState(state.total / weight, state.total, weights, {})

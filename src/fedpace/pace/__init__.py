@@ -1,8 +1,8 @@
 """Stop 0 of the journey: who works when, and when the server takes a step."""
 
 from fedpace.pace.arrivals import Arrivals
+from fedpace.pace.available import Available
 from fedpace.pace.buffered import Buffered
-from fedpace.pace.crowd import Crowd
 from fedpace.pace.immediate import Immediate
 from fedpace.pace.interrupting import Interrupting
 from fedpace.pace.polled import Polled
@@ -13,10 +13,10 @@ from fedpace.pace.select import ByShare, Scripted, Selection, Uniform, WithRepla
 
 __all__ = [
     "Arrivals",
+    "Available",
     "Buffered",
     "ByShare",
     "Continuous",
-    "Crowd",
     "Immediate",
     "Interruptible",
     "Interrupting",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fedpace.errors import require, require_count, require_flag
-from fedpace.pace.crowd import Crowd, Draw
-from fedpace.pace.protocol import Broadcast, Continuous, Header, Order, Verdict, WakeAt
+from fedpace.pace.available import Available, Draw
+from fedpace.pace.protocol import Broadcast, Continuous, Decision, Header, Order, WakeAt
 
 
 @dataclass(slots=True)
@@ -53,32 +53,35 @@ class Arrivals:
         require(self.reuse_model or self.buffer <= clients, "buffer", self.buffer, allowed)
         return ArrivalsState(present=clients)
 
-    def arrived(self, header: Header, version: int, state: ArrivalsState) -> tuple[Verdict, ArrivalsState]:
-        if self.distinct and header.client in state.members:
-            return Verdict(None, reason="second of this client"), state
-        state.members.append(header.client)
-        return Verdict(1, step=self._close_if_full(state)), state
+    def expects(self, update: Header, version: int, state: ArrivalsState) -> str:
+        return ""
 
-    def lost(self, client: int, state: ArrivalsState) -> tuple[bool, ArrivalsState]:
-        return False, state
+    def arrived(self, update: Header, version: int, state: ArrivalsState) -> Decision:
+        if self.distinct and update.client in state.members:
+            return Decision(None, reason="second of this client")
+        state.members.append(update.client)
+        return Decision(1, step=self._close_if_full(state))
 
-    def joined(self, client: int, state: ArrivalsState) -> ArrivalsState:
-        return state
+    def lost(self, client: int, state: ArrivalsState) -> bool:
+        return False
 
-    def woke(self, now: float, state: ArrivalsState) -> tuple[bool, ArrivalsState]:
-        return self._close_if_full(state), state
+    def joined(self, client: int, state: ArrivalsState) -> None:
+        pass
+
+    def woke(self, now: float, state: ArrivalsState) -> bool:
+        return self._close_if_full(state)
 
     def dispatch(
-        self, version: int, now: float, crowd: Crowd, state: ArrivalsState, draw: Draw
-    ) -> tuple[tuple[Order, ...], ArrivalsState]:
-        state.present = len(crowd)
+        self, version: int, now: float, available: Available, state: ArrivalsState, draw: Draw
+    ) -> tuple[Order, ...]:
+        state.present = len(available)
         orders: list[Order] = []
         if state.published != version:
             state.published = version
             orders.append(Broadcast())
         if self._full(state):  # by a client that left
             orders.append(WakeAt(now))
-        return tuple(orders), state
+        return tuple(orders)
 
     def _full(self, state: ArrivalsState) -> bool:
         wanted = self.buffer if self.reuse_model else min(self.buffer, state.present)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fedpace.errors import ConfigError, require, require_count
-from fedpace.pace.crowd import Crowd, Draw
-from fedpace.pace.protocol import Header, OnDemand, Order, Send, Verdict, WakeAt
+from fedpace.pace.available import Available, Draw
+from fedpace.pace.protocol import Decision, Header, OnDemand, Order, Send, WakeAt
 from fedpace.pace.select import Selection, Uniform
 
 
@@ -76,50 +76,51 @@ class Buffered:
             require(self.buffer <= at_once, "buffer", self.buffer, f"<= concurrency ({at_once})")
         return BufferedState([at_once])
 
-    def arrived(self, header: Header, version: int, state: BufferedState) -> tuple[Verdict, BufferedState]:
-        if header.client not in state.active or header.client in state.delivered:
-            return Verdict(0, reason="not expected"), state
-        if self.max_staleness is not None and version - header.version > self.max_staleness:
-            self._release(header.client, state)
-            return Verdict(0, reason=f"staler than {self.max_staleness} steps"), state
+    def expects(self, update: Header, version: int, state: BufferedState) -> str:
+        waited_for = update.client in state.active and update.client not in state.delivered
+        return "" if waited_for else "not expected"
+
+    def arrived(self, update: Header, version: int, state: BufferedState) -> Decision:
+        if self.max_staleness is not None and version - update.version > self.max_staleness:
+            self._release(update.client, state)
+            return Decision(0, reason=f"staler than {self.max_staleness} steps")
         state.filled += 1
         if self._batch:
-            state.delivered.add(header.client)
+            state.delivered.add(update.client)
         else:
-            self._release(header.client, state)
+            self._release(update.client, state)
         full = state.filled == self.buffer
         if full:
             self._empty(state)
-        return Verdict(1, step=full), state
+        return Decision(1, step=full)
 
-    def lost(self, client: int, state: BufferedState) -> tuple[bool, BufferedState]:
+    def lost(self, client: int, state: BufferedState) -> bool:
         if client in state.active and client not in state.delivered:
             self._release(client, state)
-        return False, state
+        return False
 
-    def joined(self, client: int, state: BufferedState) -> BufferedState:
+    def joined(self, client: int, state: BufferedState) -> None:
         if state.short:
             state.refill(0)
-        return state
 
-    def woke(self, now: float, state: BufferedState) -> tuple[bool, BufferedState]:
+    def woke(self, now: float, state: BufferedState) -> bool:
         step = state.filled > 0
         self._empty(state)
-        return step, state
+        return step
 
     def dispatch(
-        self, version: int, now: float, crowd: Crowd, state: BufferedState, draw: Draw
-    ) -> tuple[tuple[Order, ...], BufferedState]:
+        self, version: int, now: float, available: Available, state: BufferedState, draw: Draw
+    ) -> tuple[Order, ...]:
         orders: list[Order] = []
-        while state.refills and len(crowd):
-            orders += [Send(client) for client in self._fill(state.refills.pop(0), crowd, state, draw)]
+        while state.refills and len(available):
+            orders += [Send(client) for client in self._fill(state.refills.pop(0), available, state, draw)]
         nobody_works = len(state.active) == len(state.delivered)
-        if state.filled and nobody_works and len(crowd) and not orders:
+        if state.filled and nobody_works and len(available) and not orders:
             orders.append(WakeAt(now))
-        return tuple(orders), state
+        return tuple(orders)
 
-    def _fill(self, places: int, crowd: Crowd, state: BufferedState, draw: Draw) -> list[int]:
-        chosen = self.select.choose(places, state.asked, crowd, state.active, draw)
+    def _fill(self, places: int, available: Available, state: BufferedState, draw: Draw) -> list[int]:
+        chosen = self.select.choose(places, state.asked, available, state.active, draw)
         require(len(set(chosen)) == len(chosen), "clients to send to work", chosen, "distinct")
         require(len(chosen) <= places, "clients to send to work", chosen, f"at most {places}")
         state.asked += 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fedpace.pace.available import Available, Draw
 from fedpace.pace.buffered import Buffered, BufferedState
-from fedpace.pace.crowd import Crowd, Draw
-from fedpace.pace.protocol import Header, OnDemand, Order, Verdict
+from fedpace.pace.protocol import Decision, Header, OnDemand, Order
 from fedpace.pace.select import Selection, Uniform
 
 
@@ -33,19 +33,22 @@ class Immediate:
     def init(self, clients: int) -> BufferedState:
         return self._buffered.init(clients)
 
-    def arrived(self, header: Header, version: int, state: BufferedState) -> tuple[Verdict, BufferedState]:
-        return self._buffered.arrived(header, version, state)
+    def expects(self, update: Header, version: int, state: BufferedState) -> str:
+        return self._buffered.expects(update, version, state)
 
-    def lost(self, client: int, state: BufferedState) -> tuple[bool, BufferedState]:
+    def arrived(self, update: Header, version: int, state: BufferedState) -> Decision:
+        return self._buffered.arrived(update, version, state)
+
+    def lost(self, client: int, state: BufferedState) -> bool:
         return self._buffered.lost(client, state)
 
-    def joined(self, client: int, state: BufferedState) -> BufferedState:
-        return self._buffered.joined(client, state)
+    def joined(self, client: int, state: BufferedState) -> None:
+        self._buffered.joined(client, state)
 
-    def woke(self, now: float, state: BufferedState) -> tuple[bool, BufferedState]:
-        return False, state
+    def woke(self, now: float, state: BufferedState) -> bool:
+        return False
 
     def dispatch(
-        self, version: int, now: float, crowd: Crowd, state: BufferedState, draw: Draw
-    ) -> tuple[tuple[Order, ...], BufferedState]:
-        return self._buffered.dispatch(version, now, crowd, state, draw)
+        self, version: int, now: float, available: Available, state: BufferedState, draw: Draw
+    ) -> tuple[Order, ...]:
+        return self._buffered.dispatch(version, now, available, state, draw)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fedpace.errors import ConfigError, require_count, require_flag, require_number
-from fedpace.pace.crowd import Crowd, Draw
-from fedpace.pace.protocol import Broadcast, Header, Interrupt, Interruptible, Order, Send, Verdict, WakeAt
-from fedpace.pace.roll import Roll
+from fedpace.pace.available import Available, Draw
+from fedpace.pace.cohort import Cohort
+from fedpace.pace.protocol import Broadcast, Decision, Header, Interrupt, Interruptible, Order, Send, WakeAt
 from fedpace.pace.select import Selection, Uniform, require_enough
 
 
 @dataclass(slots=True)
 class InterruptingState:
-    roll: Roll = field(default_factory=Roll)
+    cohort: Cohort = field(default_factory=Cohort)
     asked: int = 0  # choices made so far
     started: bool = False
     ticking: bool = False  # a timer is set
     due: bool = False  # a tick has come and nobody was interrupted for it yet
-    restart: list[int] = field(default_factory=list)  # clients that get the newest model
+    restart: dict[int, None] = field(default_factory=dict)  # clients that get the newest model, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Interrupting:
     Leconte et al. 2023 (FAVANO) and Zakerinia et al. 2022 (QuAFL, `averaging=True`: an interrupted client
     gets the model from before the step and averages it into its own, instead of restarting from the new one).
     The others go on undisturbed. Whoever comes back, or sends something unusable, starts from the newest model.
-    `period_s=None` is the fastest client's whole cycle, where the driver knows it.
+    `period_s=None` is the fastest client's whole cycle; a driver that knows it puts it here before it starts.
     """
 
     clients_per_round: int = 10
@@ -57,56 +57,57 @@ class Interrupting:
         return InterruptingState()
 
     def awaited(self, state: InterruptingState) -> int:
-        return len(state.roll.draws)
+        return len(state.cohort.draws)
 
-    def arrived(
-        self, header: Header, version: int, state: InterruptingState
-    ) -> tuple[Verdict, InterruptingState]:
-        count = state.roll.answer(header.client)
-        if count and not self.averaging:
-            state.restart.append(header.client)
-        step = count > 0 and state.roll.close_if_complete()
-        return Verdict(count, step, "" if count else "not interrupted"), state
+    def expects(self, update: Header, version: int, state: InterruptingState) -> str:
+        return "" if state.cohort.waits_for(update.client) else "not interrupted"
 
-    def lost(self, client: int, state: InterruptingState) -> tuple[bool, InterruptingState]:
-        state.restart.append(client)
-        state.roll.strike(client)
-        return state.roll.close_if_complete(), state
+    def arrived(self, update: Header, version: int, state: InterruptingState) -> Decision:
+        count = state.cohort.answer(update.client)
+        if not self.averaging:
+            self._restart(update.client, state)
+        return Decision(count, state.cohort.close_if_complete())
 
-    def joined(self, client: int, state: InterruptingState) -> InterruptingState:
+    def lost(self, client: int, state: InterruptingState) -> bool:
+        self._restart(client, state)
+        state.cohort.strike(client)
+        return state.cohort.close_if_complete()
+
+    def joined(self, client: int, state: InterruptingState) -> None:
         if state.started:
-            state.restart.append(client)
-        return state
+            self._restart(client, state)
 
-    def woke(self, now: float, state: InterruptingState) -> tuple[bool, InterruptingState]:
+    def woke(self, now: float, state: InterruptingState) -> bool:
         state.due, state.ticking = True, False
-        return False, state
+        return False
 
     def dispatch(
-        self, version: int, now: float, crowd: Crowd, state: InterruptingState, draw: Draw
-    ) -> tuple[tuple[Order, ...], InterruptingState]:
+        self, version: int, now: float, available: Available, state: InterruptingState, draw: Draw
+    ) -> tuple[Order, ...]:
         orders: list[Order] = []
         if not state.started:
             state.started = True
             orders.append(Broadcast())
-        if not state.roll.open:
-            orders += [Send(client) for client in dict.fromkeys(state.restart) if client not in crowd.absent]
-            state.restart = []
-            if state.due and len(crowd):
+        if not state.cohort.open:
+            orders += [Send(client) for client in state.restart if client not in available.absent]
+            state.restart = {}
+            if state.due and len(available):
                 state.due = False
-                chosen = self.select.choose(self.clients_per_round, state.asked, crowd, frozenset(), draw)
+                chosen = self.select.choose(self.clients_per_round, state.asked, available, frozenset(), draw)
                 state.asked += 1
-                orders += [Interrupt(client) for client in state.roll.call(chosen)]
-        if not state.ticking and not state.due and len(crowd):
+                orders += [Interrupt(client) for client in state.cohort.call(chosen)]
+        if not state.ticking and not state.due and len(available):
             state.ticking = True
-            orders.append(WakeAt(now + self._period(crowd)))
-        return tuple(orders), state
+            orders.append(WakeAt(now + self._period()))
+        return tuple(orders)
 
-    def _period(self, crowd: Crowd) -> float:
-        if self.period_s is not None:
-            return self.period_s
-        if crowd.cycle_s is None:
+    @staticmethod
+    def _restart(client: int, state: InterruptingState) -> None:
+        state.restart[client] = None
+
+    def _period(self) -> float:
+        if self.period_s is None:
             raise ConfigError(
                 "server_period must be given in seconds where device speeds are unknown; got None"
             )
-        return crowd.cycle_s
+        return self.period_s

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fedpace.errors import require_count, require_flag
-from fedpace.pace.crowd import Crowd, Draw
-from fedpace.pace.protocol import Broadcast, Continuous, Header, Order, Poll, Verdict
-from fedpace.pace.roll import Roll
+from fedpace.pace.available import Available, Draw
+from fedpace.pace.cohort import Cohort
+from fedpace.pace.protocol import Broadcast, Continuous, Decision, Header, Order, Poll
 from fedpace.pace.select import Selection, WithReplacement
 
 
 @dataclass(slots=True)
 class PolledState:
-    roll: Roll = field(default_factory=Roll)
+    cohort: Cohort = field(default_factory=Cohort)
     asked: int = 0  # choices made so far
     published: int = -1  # newest version that was broadcast
 
@@ -51,32 +51,34 @@ class Polled:
         return PolledState()
 
     def awaited(self, state: PolledState) -> int:
-        return len(state.roll.draws)
+        return len(state.cohort.draws)
 
-    def arrived(self, header: Header, version: int, state: PolledState) -> tuple[Verdict, PolledState]:
-        count = state.roll.answer(header.client)
-        step = count > 0 and state.roll.close_if_complete()
-        return Verdict(count, step, "" if count else "not asked for"), state
+    def expects(self, update: Header, version: int, state: PolledState) -> str:
+        return "" if state.cohort.waits_for(update.client) else "not asked for"
 
-    def lost(self, client: int, state: PolledState) -> tuple[bool, PolledState]:
-        state.roll.strike(client)
-        return state.roll.close_if_complete(), state
+    def arrived(self, update: Header, version: int, state: PolledState) -> Decision:
+        count = state.cohort.answer(update.client)
+        return Decision(count, state.cohort.close_if_complete())
 
-    def joined(self, client: int, state: PolledState) -> PolledState:
-        return state
+    def lost(self, client: int, state: PolledState) -> bool:
+        state.cohort.strike(client)
+        return state.cohort.close_if_complete()
 
-    def woke(self, now: float, state: PolledState) -> tuple[bool, PolledState]:
-        return False, state
+    def joined(self, client: int, state: PolledState) -> None:
+        pass
+
+    def woke(self, now: float, state: PolledState) -> bool:
+        return False
 
     def dispatch(
-        self, version: int, now: float, crowd: Crowd, state: PolledState, draw: Draw
-    ) -> tuple[tuple[Order, ...], PolledState]:
+        self, version: int, now: float, available: Available, state: PolledState, draw: Draw
+    ) -> tuple[Order, ...]:
         orders: list[Order] = []
         if state.published < version:
             state.published = version
             orders.append(Broadcast())
-        if not state.roll.open and len(crowd):
-            chosen = self.select.choose(self.draws, state.asked, crowd, frozenset(), draw)
+        if not state.cohort.open and len(available):
+            chosen = self.select.choose(self.draws, state.asked, available, frozenset(), draw)
             state.asked += 1
-            orders += [Poll(client) for client in state.roll.call(chosen)]
-        return tuple(orders), state
+            orders += [Poll(client) for client in state.cohort.call(chosen)]
+        return tuple(orders)

@@ -1,4 +1,4 @@
-"""Stop 0: who works when, and when the server takes a step.
+"""Stop 0: client scheduling, and when the server takes a step.
 
 A pacing rule never sees a vector, and nothing in it can read a clock. The server machine tells it what
 happened (`arrived`, `lost`, `joined`, `woke`); once per instant, after everything that happened then, it is
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fedpace.pace.crowd import Crowd, Draw
+from fedpace.pace.available import Available, Draw
 
 # ---------------------------------------------------------------- what clients do
 
@@ -47,18 +47,27 @@ Behaviour = OnDemand | Continuous | Interruptible
 
 # ---------------------------------------------------------------- what the server orders
 
+NEWEST = -1  # in an order: filled in by the server, so that a driver always reads the version and the round
+
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a model to one client: the current one, or a past `version` (Replayed)."""
+    """Send a model to one client: the newest, or a past `version` (Replayed).
+
+    `round` is the number of server steps taken when it was ordered.
+    """
 
     client: int
-    version: int | None = None
+    version: int = NEWEST
+    round: int = NEWEST
 
 
 @dataclass(frozen=True, slots=True)
 class Broadcast:
-    """Put the current model into everybody's receive buffer."""
+    """Put the newest model into every client's receive buffer."""
+
+    version: int = NEWEST
+    round: int = NEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +79,11 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Ask one client for its progress so far."""
+    """Ask one client for its progress so far. Where it averages (QuAFL), it goes on with the model `version`."""
 
     client: int
+    version: int = NEWEST
+    round: int = NEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +98,28 @@ Order = Send | Broadcast | Poll | Interrupt | WakeAt
 # ---------------------------------------------------------------- what becomes of an update
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Protocol):
     """What a pacing rule sees of an update."""
 
-    client: int
-    session: int
-    version: int  # v: the version it started from
-    round: int  # the server's version when the session was ordered
+    @property
+    def client(self) -> int: ...
+
+    @property
+    def session(self) -> int: ...
+
+    @property
+    def version(self) -> int:
+        """The version it started from."""
+        ...
+
+    @property
+    def round(self) -> int:
+        """The server's version when the session was ordered."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Decision:
     """`count` > 0: fold it in, that often. 0: refuse it for `reason`; None: offer it again after the step."""
 
     count: int | None
@@ -107,7 +128,11 @@ class Verdict:
 
 
 class Pace(Protocol):
-    """A pacing rule: a frozen value. Its state is a value that calls return; the one that went in is spent."""
+    """A pacing rule: a frozen value. `init` makes its state, which the other calls change in place.
+
+    The state is the one thing in the project that is openly mutable: it holds a set of clients that may have
+    a million members, and copying that for every arrival would cost more than the arrival.
+    """
 
     @property
     def client(self) -> Behaviour: ...
@@ -119,33 +144,37 @@ class Pace(Protocol):
 
     @property
     def per_step(self) -> int | None:
-        """How many updates make a step; None: everybody."""
+        """How many updates make a step; None: one of every client."""
         ...
 
     def init(self, clients: int) -> Any: ...
 
-    def arrived(self, header: Header, version: int, state: Any) -> tuple[Verdict, Any]:
-        """An update came while the server's model is `version`."""
+    def expects(self, update: Header, version: int, state: Any) -> str:
+        """Why an update with this header would be refused; "" if it is waited for. Changes nothing."""
         ...
 
-    def lost(self, client: int, state: Any) -> tuple[bool, Any]:
+    def arrived(self, update: Header, version: int, state: Any) -> Decision:
+        """An expected and sound update came while the server's model is `version`."""
+        ...
+
+    def lost(self, client: int, state: Any) -> bool:
         """What was expected of this client will not come: it left, failed, or sent something unusable.
 
         True: take a step without it.
         """
         ...
 
-    def joined(self, client: int, state: Any) -> Any:
+    def joined(self, client: int, state: Any) -> None:
         """A client has become available."""
         ...
 
-    def woke(self, now: float, state: Any) -> tuple[bool, Any]:
+    def woke(self, now: float, state: Any) -> bool:
         """The time asked for with WakeAt has come; True: take a step with what is there."""
         ...
 
     def dispatch(
-        self, version: int, now: float, crowd: Crowd, state: Any, draw: Draw
-    ) -> tuple[tuple[Order, ...], Any]:
+        self, version: int, now: float, available: Available, state: Any, draw: Draw
+    ) -> tuple[Order, ...]:
         """What to do now. Asked at the start, and after anything happened; () when there is nothing to do.
 
         `draw()` opens a fresh random stream for one choice.

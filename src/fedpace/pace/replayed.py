@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedpace.errors import require, require_count
-from fedpace.pace.crowd import Crowd, Draw
-from fedpace.pace.protocol import Header, OnDemand, Order, Send, Verdict
+from fedpace.pace.available import Available, Draw
+from fedpace.pace.protocol import Decision, Header, OnDemand, Order, Send
 from fedpace.pace.rounds import Rounds, RoundsState, choose
 from fedpace.pace.select import Selection, Uniform, require_enough
 
@@ -56,28 +56,31 @@ class Replayed:
     def awaited(self, state: RoundsState) -> int:
         return self._rounds.awaited(state)
 
-    def arrived(self, header: Header, version: int, state: RoundsState) -> tuple[Verdict, RoundsState]:
-        return self._rounds.arrived(header, version, state)
+    def expects(self, update: Header, version: int, state: RoundsState) -> str:
+        return self._rounds.expects(update, version, state)
 
-    def lost(self, client: int, state: RoundsState) -> tuple[bool, RoundsState]:
+    def arrived(self, update: Header, version: int, state: RoundsState) -> Decision:
+        return self._rounds.arrived(update, version, state)
+
+    def lost(self, client: int, state: RoundsState) -> bool:
         return self._rounds.lost(client, state)
 
-    def joined(self, client: int, state: RoundsState) -> RoundsState:
-        return state
+    def joined(self, client: int, state: RoundsState) -> None:
+        pass
 
-    def woke(self, now: float, state: RoundsState) -> tuple[bool, RoundsState]:
-        return False, state
+    def woke(self, now: float, state: RoundsState) -> bool:
+        return False
 
     def dispatch(
-        self, version: int, now: float, crowd: Crowd, state: RoundsState, draw: Draw
-    ) -> tuple[tuple[Order, ...], RoundsState]:
-        if state.roll.open or not len(crowd):
-            return (), state
-        chosen = choose(self.clients_per_round, self.select, state.asked, crowd, draw)
+        self, version: int, now: float, available: Available, state: RoundsState, draw: Draw
+    ) -> tuple[Order, ...]:
+        if state.cohort.open or not len(available):
+            return ()
+        chosen = choose(self.clients_per_round, self.select, state.asked, available, draw)
         delays = dict(zip(chosen, self._delays(state.asked, len(chosen), draw), strict=True))
         state.asked += 1
-        called = state.roll.call(chosen)
-        return tuple(Send(client, max(0, version - delays[client])) for client in called), state
+        called = state.cohort.call(chosen)
+        return tuple(Send(client, max(0, version - delays[client])) for client in called)
 
     def _delays(self, asked: int, count: int, draw: Draw) -> Sequence[int]:
         if self.delays is None:

@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass, field
 
 from fedpace.errors import require_count, require_number
-from fedpace.pace.crowd import Crowd, Draw
-from fedpace.pace.protocol import Header, OnDemand, Order, Send, Verdict, WakeAt
-from fedpace.pace.roll import Roll
+from fedpace.pace.available import Available, Draw
+from fedpace.pace.cohort import Cohort
+from fedpace.pace.protocol import Decision, Header, OnDemand, Order, Send, WakeAt
 from fedpace.pace.select import Selection, Uniform, require_enough
 
 
 @dataclass(slots=True)
 class RoundsState:
-    roll: Roll = field(default_factory=Roll)
+    cohort: Cohort = field(default_factory=Cohort)
     asked: int = 0  # choices made so far
     deadline: float = math.inf  # when patience ends
     overdue: bool = False  # patience has ended and nobody had answered
@@ -52,43 +52,46 @@ class Rounds:
         return RoundsState()
 
     def awaited(self, state: RoundsState) -> int:
-        return len(state.roll.draws)
+        return len(state.cohort.draws)
 
-    def arrived(self, header: Header, version: int, state: RoundsState) -> tuple[Verdict, RoundsState]:
-        count = state.roll.answer(header.client) if header.round == version else 0
-        step = count > 0 and (state.roll.close() if state.overdue else state.roll.close_if_complete())
-        return Verdict(count, step, "" if count else f"late for round {header.round}"), state
+    def expects(self, update: Header, version: int, state: RoundsState) -> str:
+        waited_for = update.round == version and state.cohort.waits_for(update.client)
+        return "" if waited_for else f"late for round {update.round}"
 
-    def lost(self, client: int, state: RoundsState) -> tuple[bool, RoundsState]:
-        state.roll.strike(client)
-        return state.roll.close_if_complete(), state
+    def arrived(self, update: Header, version: int, state: RoundsState) -> Decision:
+        count = state.cohort.answer(update.client)
+        return Decision(count, state.cohort.close() if state.overdue else state.cohort.close_if_complete())
 
-    def joined(self, client: int, state: RoundsState) -> RoundsState:
-        return state
+    def lost(self, client: int, state: RoundsState) -> bool:
+        state.cohort.strike(client)
+        return state.cohort.close_if_complete()
 
-    def woke(self, now: float, state: RoundsState) -> tuple[bool, RoundsState]:
+    def joined(self, client: int, state: RoundsState) -> None:
+        pass
+
+    def woke(self, now: float, state: RoundsState) -> bool:
         if now < state.deadline:
-            return False, state
-        state.overdue = state.roll.open and not state.roll.heard
-        return not state.overdue and state.roll.close(), state
+            return False
+        state.overdue = state.cohort.open and not state.cohort.heard
+        return not state.overdue and state.cohort.close()
 
     def dispatch(
-        self, version: int, now: float, crowd: Crowd, state: RoundsState, draw: Draw
-    ) -> tuple[tuple[Order, ...], RoundsState]:
-        if state.roll.open or not len(crowd):
-            return (), state
-        chosen = choose(self.clients_per_round, self.select, state.asked, crowd, draw)
+        self, version: int, now: float, available: Available, state: RoundsState, draw: Draw
+    ) -> tuple[Order, ...]:
+        if state.cohort.open or not len(available):
+            return ()
+        chosen = choose(self.clients_per_round, self.select, state.asked, available, draw)
         state.asked += 1
-        orders: list[Order] = [Send(client) for client in state.roll.call(chosen)]
+        orders: list[Order] = [Send(client) for client in state.cohort.call(chosen)]
         if self.patience_s is not None:
             state.overdue = False
             state.deadline = now + self.patience_s
             orders.append(WakeAt(state.deadline))
-        return tuple(orders), state
+        return tuple(orders)
 
 
-def choose(k: int | None, select: Selection, asked: int, crowd: Crowd, draw: Draw) -> list[int]:
+def choose(k: int | None, select: Selection, asked: int, available: Available, draw: Draw) -> list[int]:
     """The selection rule's choice; `k=None` with a uniform choice is everybody present."""
     if k is None and select == Uniform():
-        return crowd.members()
-    return select.choose(len(crowd) if k is None else k, asked, crowd, frozenset(), draw)
+        return available.members()
+    return select.choose(len(available) if k is None else k, asked, available, frozenset(), draw)

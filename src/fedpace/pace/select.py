@@ -8,38 +8,38 @@ from operator import index
 from typing import Protocol, runtime_checkable
 
 from fedpace.errors import ConfigError, require
-from fedpace.pace.crowd import Crowd, Draw
+from fedpace.pace.available import Available, Draw
 
 
 @runtime_checkable
 class Selection(Protocol):
     """Chooses clients. `asked` counts the choices made before this one: it lives in the pacing state."""
 
-    def choose(self, k: int, asked: int, crowd: Crowd, busy: Set[int], draw: Draw) -> list[int]: ...
+    def choose(self, k: int, asked: int, available: Available, busy: Set[int], draw: Draw) -> list[int]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
     """`k` distinct clients, uniformly, none of them busy (scheme C)."""
 
-    def choose(self, k: int, asked: int, crowd: Crowd, busy: Set[int], draw: Draw) -> list[int]:
-        return crowd.draw(k, draw(), busy)
+    def choose(self, k: int, asked: int, available: Available, busy: Set[int], draw: Draw) -> list[int]:
+        return available.draw(k, draw(), busy)
 
 
 @dataclass(frozen=True, slots=True)
 class WithReplacement:
     """`k` uniform draws; a client drawn twice counts twice."""
 
-    def choose(self, k: int, asked: int, crowd: Crowd, busy: Set[int], draw: Draw) -> list[int]:
-        return crowd.draw_repeatedly(k, draw())
+    def choose(self, k: int, asked: int, available: Available, busy: Set[int], draw: Draw) -> list[int]:
+        return available.draw_repeatedly(k, draw())
 
 
 @dataclass(frozen=True, slots=True)
 class ByShare:
     """`k` draws with probability p_i = n_i / sum n_j (scheme A); goes with uniform weights."""
 
-    def choose(self, k: int, asked: int, crowd: Crowd, busy: Set[int], draw: Draw) -> list[int]:
-        return crowd.draw_repeatedly(k, draw(), by_share=True)
+    def choose(self, k: int, asked: int, available: Available, busy: Set[int], draw: Draw) -> list[int]:
+        return available.draw_repeatedly(k, draw(), by_share=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,18 @@ class Scripted:
         require(all(groups), "Scripted.groups", self.groups, "non-empty groups of clients")
         object.__setattr__(self, "groups", groups)
 
-    def choose(self, k: int, asked: int, crowd: Crowd, busy: Set[int], draw: Draw) -> list[int]:
+    def choose(self, k: int, asked: int, available: Available, busy: Set[int], draw: Draw) -> list[int]:
         if asked >= len(self.groups):
             raise ConfigError(
                 f"Scripted.groups must have a group for every choice; got {len(self.groups)} groups "
                 f"and a choice number {asked + 1}"
             )
         for client in self.groups[asked]:
-            require(0 <= client < crowd.clients, "Scripted client", client, f"in 0..{crowd.clients - 1}")
+            require(
+                0 <= client < available.clients, "Scripted client", client, f"in 0..{available.clients - 1}"
+            )
             require(client not in busy, "Scripted client", client, "one that is not at work already")
-        return [client for client in self.groups[asked] if client not in crowd.absent]
+        return [client for client in self.groups[asked] if client not in available.absent]
 
 
 def require_enough(select: Selection, k: int | None, clients: int) -> None:

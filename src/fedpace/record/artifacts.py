@@ -13,11 +13,11 @@ import numpy as np
 
 from fedpace.errors import StorageError
 from fedpace.record import files
-from fedpace.record.recorder import Activity, Fate
 from fedpace.record.run import Run
 from fedpace.record.store import Entry, Store
 from fedpace.record.timeline import KINDS
 from fedpace.record.tree import Array
+from fedpace.sim.observer import Activity, Fate
 from fedpace.untrusted import open_regular, read_regular
 from fedpace.vector import Layout, Vector
 
@@ -72,6 +72,7 @@ def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:
         traffic=entry.traffic,
         activities=activities,
         fates=fates,
+        stopped=entry.note if entry.status == "stopped" else None,
     )
 
 

@@ -25,7 +25,7 @@ from fedpace.record import files
 from fedpace.record.tree import Array, Tree
 from fedpace.untrusted import fits, read_regular
 
-FORMAT = 1
+FORMAT = 2  # 1: frames of version 1
 CURRENT = "checkpoint.safetensors"
 PREVIOUS = "checkpoint.previous.safetensors"
 NEXT = "checkpoint.next.safetensors"
@@ -51,10 +51,7 @@ def decode(data: bytes) -> tuple[Head, Tree]:
 
     try:
         about = _metadata(data)
-        if int(about["format"]) > FORMAT:
-            raise CheckpointError(
-                f"it was written by a newer fedpace (format {about['format']}; this one reads up to {FORMAT})"
-            )
+        _require_format(int(about["format"]))
         arrays = load(data)
         if _digest(about["head"], arrays) != about["sha256"]:
             raise CheckpointError("it is damaged: its checksum does not match")
@@ -101,6 +98,14 @@ def step_back(folder: Path) -> None:
 def remove(folder: Path) -> None:
     for name in (CURRENT, PREVIOUS, NEXT):
         (folder / name).unlink(missing_ok=True)
+
+
+def _require_format(found: int) -> None:
+    if found == FORMAT:
+        return
+    newer = f"a newer fedpace (format {found}"
+    older = f"an older fedpace (format {found}, frame version 1"
+    raise CheckpointError(f"it was written by {newer if found > FORMAT else older}; this one reads {FORMAT})")
 
 
 def _metadata(data: bytes) -> dict[str, str]:

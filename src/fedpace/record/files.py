@@ -94,7 +94,9 @@ def _is_special(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in the folder survive a power cut."""
+    """Make renames in the folder survive a power cut; Windows opens no folders, and keeps a journal of renames."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -19,7 +19,7 @@ import numpy as np
 from fedpace.errors import CheckpointError
 from fedpace.record import rows
 from fedpace.record.history import History
-from fedpace.record.recorder import Activity, Fate
+from fedpace.sim.observer import Activity, Fate
 from fedpace.untrusted import Number, Whole, fits, open_regular
 from fedpace.vector import Vector, freeze
 
@@ -112,7 +112,8 @@ class Journal:
 
 
 def _append(path: Path, offset: int, data: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | _NOWHERE_ELSE, 0o666)
+    binary = getattr(os, "O_BINARY", 0)  # or Windows would put in line ends of its own
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | binary | _NOWHERE_ELSE, 0o666)
     with open(handle, "wb") as file:
         file.truncate(offset)
         file.seek(offset)

@@ -108,7 +108,7 @@ class Keeper:
         try:
             at = self._journal.append(history)
             head = {
-                "version": simulation.server.state.version,
+                "version": simulation.server.version,
                 "experiment": self.about,
                 "journal": asdict(at),
                 "real_seconds": self.real_seconds,
@@ -116,15 +116,16 @@ class Keeper:
             checkpoint.write(self.folder, checkpoint.encode(snapshot.take(simulation), head))
         except OSError as error:
             raise StorageError(
-                f"the checkpoint after step {simulation.server.state.version} could not be written "
+                f"the checkpoint after step {simulation.server.version} could not be written "
                 f"({error.strerror}): {self.folder}; the one before it is good"
             ) from None
         self._saved = self._clock()
         self._took = self._saved - began
-        self._kept = simulation.server.state.version
+        self._kept = simulation.server.version
 
-    def save_the_end(self, simulation: Simulation, history: History) -> None:
-        if self.plan.at_end and self._kept != simulation.server.state.version:
+    def save_the_end(self, simulation: Simulation, history: History, *, stopped: bool = False) -> None:
+        """After the last step, or where the run was stopped on purpose: it can be resumed from there."""
+        if (self.plan.at_end or stopped) and self._kept != simulation.server.version:
             self.save(simulation, history)
 
     def resume(self, simulation: Simulation, history: History) -> bool:
@@ -137,7 +138,7 @@ class Keeper:
         try:
             head, tree = self._read(path)
             at = Position(**{name: head["journal"][name] for name in JOURNAL})
-            self._journal.read(at, history, simulation.server.state.x)
+            self._journal.read(at, history, simulation.server.model)
             snapshot.put(tree, simulation)
         except CheckpointError as error:
             raise CheckpointError(f"{path} cannot be gone on from: {error}{self._offer(other)}") from None

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from fedpace.errors import ConfigError
 
 NAME = "lock"
 
 
-def _here(path: str, flags: int) -> int:
-    """Opens the file of this name and nothing that a link names, and waits for no pipe."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-
-
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """ConfigError if another process is at work in the folder."""
-    with open(folder / NAME, "w", opener=_here) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigError(f"{folder} must not be in use; another process is working in it") from None
-        try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)  # a worker forked meanwhile has a copy of the open file
+    """ConfigError if another process is at work in the folder.
+
+    The lock belongs to this process alone: one that is forked meanwhile, such as a worker, closes its copy of the
+    open file at once (`filelock` does that), and one that is spawned never has any.
+    """
+    lock = FileLock(folder / NAME, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ConfigError(f"{folder} must not be in use; another process is working in it") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def is_locked(folder: Path) -> bool:
     """Whether some process is at work in the folder."""
-    try:
-        with open(folder / NAME, opener=_here) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
+    if not (folder / NAME).exists():  # to ask for a lock makes its file, and its folder
         return False
+    try:
+        with FileLock(folder / NAME, blocking=False):
+            return False
     except OSError:
         return True
-    return False

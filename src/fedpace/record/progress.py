@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from fedpace.record.recorder import Activity, Fate, Recorder, StepRecord
 from fedpace.record.units import format_bytes, format_seconds
+from fedpace.sim.observer import Observer, StepRecord
 from fedpace.untrusted import visible
 from fedpace.vector import Vector
 
@@ -17,30 +17,24 @@ if TYPE_CHECKING:
 LOG_LINES = 10  # in a log file, however many steps there are
 
 
-class Watcher:
-    """A recorder that keeps nothing: it tells `show` the step and one line of what is known by then."""
-
-    traces = False
+class Progress(Observer):
+    """Keeps nothing: it tells `show` the step and one line of what is known by then."""
 
     def __init__(self, show: Callable[[int, str], None], *, short: bool = False) -> None:
         self._show, self._short = show, short
         self._bytes_up = self._bytes_down = 0
         self._metrics: Mapping[str, float] = {}
 
-    def step(self, record: StepRecord, x: Vector) -> None:
+    def recorded(self, record: StepRecord, x: Vector) -> None:
         self._bytes_up += record.bytes_up
         self._bytes_down += record.bytes_down
         self._metrics = record.metrics or self._metrics
         self._show(record.version, self._status(record.virtual_seconds))
 
-    def resume(self, steps: Sequence[StepRecord]) -> None:
+    def resumed(self, steps: Sequence[StepRecord]) -> None:
         self._bytes_up = sum(record.bytes_up for record in steps)
         self._bytes_down = sum(record.bytes_down for record in steps)
         self._metrics = next((record.metrics for record in reversed(steps) if record.metrics), {})
-
-    def activity(self, activity: Activity) -> None: ...
-
-    def fate(self, fate: Fate) -> None: ...
 
     def _status(self, seconds: float) -> str:
         learned = [
@@ -52,32 +46,34 @@ class Watcher:
 
 
 @contextmanager
-def shown(label: str, rounds: int, console: Console | None = None) -> Iterator[Recorder]:
-    """A recorder that shows progress while the context lasts; on stderr unless a console is given."""
+def shown(label: str, rounds: int, console: Console | None = None) -> Iterator[Observer]:
+    """An observer that shows progress while the context lasts; on stderr unless a console is given."""
     from rich.console import Console
 
     console = console or Console(stderr=True)
     console.print(visible(label), soft_wrap=True, highlight=False, markup=False)
     if console.is_terminal or console.is_jupyter:
         with _bar(rounds, console) as show:
-            yield Watcher(show, short=True)
+            yield Progress(show, short=True)
     else:
-        yield Watcher(_log(rounds, console))
+        yield Progress(_log(rounds, console))
 
 
 @contextmanager
 def _bar(rounds: int, console: Console) -> Iterator[Callable[[int, str], None]]:
     """One line that also fits a terminal of 80 columns."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich import progress as parts
     from rich.table import Column
 
     columns = (
-        BarColumn(bar_width=20 if console.width >= 100 else 5),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[status]}", style="cyan", markup=False, table_column=Column(no_wrap=True)),
-        TimeRemainingColumn(compact=True),
+        parts.BarColumn(bar_width=20 if console.width >= 100 else 5),
+        parts.MofNCompleteColumn(),
+        parts.TextColumn(
+            "{task.fields[status]}", style="cyan", markup=False, table_column=Column(no_wrap=True)
+        ),
+        parts.TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=console) as bar:
+    with parts.Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=rounds, status="")
         yield lambda version, status: bar.update(task, completed=version, status=status)
 

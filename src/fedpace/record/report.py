@@ -1,20 +1,24 @@
-"""From what happens in a simulation to what a recorder wants to know."""
+"""From every detail of a simulation to what its observers are told of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any, Concatenate, ParamSpec
 
 from fedpace.client import Session, Times
 from fedpace.compute.protocol import Task
 from fedpace.link.traffic import Traffic
 from fedpace.pace.protocol import Interruptible
 from fedpace.record.evaluation import Every
-from fedpace.record.recorder import Activity, Fate, Recorder, StepRecord
 from fedpace.server import Parcel, Step, Update
+from fedpace.sim.audience import Audience
+from fedpace.sim.observer import Activity, Fate, Observer, StepRecord, Tally
 from fedpace.sim.simulation import Simulation
-from fedpace.sim.watcher import Tally, Watcher
 from fedpace.vector import Vector
+
+P = ParamSpec("P")
 
 
 @dataclass(slots=True)
@@ -27,17 +31,17 @@ class Reported:
     traffic: Traffic = field(default_factory=Traffic)
 
 
-class Reporter(Watcher):
-    """Evaluates when it is due, keeps account of the traffic, turns steps and sessions into records."""
+class Reporter(Observer):
+    """Evaluates when it is due, keeps account of the traffic, and tells `others` of steps, activities and fates."""
 
-    def __init__(self, recorder: Recorder, task: Task, every: Every | None, rounds: int) -> None:
-        self.recorder, self.task, self.every, self.rounds = recorder, task, every, rounds
+    def __init__(self, others: Iterable[Observer], task: Task, every: Every | None, rounds: int) -> None:
+        self.audience, self.task, self.every, self.rounds = Audience(others), task, every, rounds
         self.state, self._size = Reported(), task.layout.size
 
     def stepped(self, step: Step, now: float, tally: Tally) -> None:
-        if self.recorder.traces:
+        if self.audience.wants("fate"):
             for client, session in dict.fromkeys(zip(step.clients, step.sessions, strict=True)):
-                self.recorder.fate(Fate(client, session, "consumed", step.version))
+                self._tell(Observer.fate, Fate(client, session, "consumed", step.version))
         metrics = self._evaluate(step.version, step.x, now, tally.bytes_up + tally.bytes_down)
         record = StepRecord(
             version=step.version,
@@ -47,22 +51,28 @@ class Reporter(Watcher):
             bytes_up=tally.bytes_up - self.state.bytes_up,
             bytes_down=tally.bytes_down - self.state.bytes_down,
             metrics=metrics,
+            clipped=step.clipped,
         )
         self.state.bytes_up, self.state.bytes_down = tally.bytes_up, tally.bytes_down
-        self.recorder.step(record, step.x)
+        self._tell(Observer.recorded, record, step.x)
+        self._pass_back()
 
     def trained(self, client: int, session: Session, times: Times, until: float) -> None:
-        if self.recorder.traces:
+        if self.audience.wants("activity"):
             for activity in spent(client, session, times, until):
-                self.recorder.activity(activity)
+                self._tell(Observer.activity, activity)
+        self._pass_back()
 
-    def uploading(self, client: int, session: Session, now: float, until: float) -> None:
-        if self.recorder.traces and until > now:
-            self.recorder.activity(Activity(client, now, until, "upload", session.version, session.number))
+    def uploading(self, client: int, update: Update, now: float, until: float) -> None:
+        if self.audience.wants("activity") and until > now:
+            upload = Activity(client, now, until, "upload", update.version, update.session)
+            self._tell(Observer.activity, upload)
+        self._pass_back()
 
-    def ended(self, client: int, session: Session, fate: str) -> None:
-        if self.recorder.traces:
-            self.recorder.fate(Fate(client, session.number, fate))
+    def ended(self, client: int, session: int, fate: str) -> None:
+        if self.audience.wants("fate"):
+            self._tell(Observer.fate, Fate(client, session, fate))
+        self._pass_back()
 
     def sent_up(self, client: int, update: Update) -> None:
         self.state.traffic.uploaded(client, update.frames, update.steps, self._size)
@@ -83,22 +93,34 @@ class Reporter(Watcher):
         marks = self.every.marks(version, now, size_bytes)
         due = marks != self.state.marks or version == self.rounds
         self.state.marks = marks
-        return dict(self.task.evaluate(x)) if due else {}
+        return _without_nan(self.task.evaluate(x)) if due else {}
+
+    def _tell(self, what: Callable[Concatenate[Any, P], None], *about: P.args, **more: P.kwargs) -> None:
+        self.audience.tell(what, *about, **more)
+
+    def _pass_back(self) -> None:
+        """The wish of one of them to stop, once all of them have been told everything."""
+        if self.audience.stop is not None:
+            raise self.audience.stop
+
+
+def _without_nan(metrics: Mapping[str, float]) -> dict[str, float]:
+    """A metric that is not a finite number tells nothing and is left out."""
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}
 
 
 def reporter_of(simulation: Simulation) -> Reporter:
-    """The reporter among a simulation's watchers."""
-    return next(watcher for watcher in simulation.watchers if isinstance(watcher, Reporter))
+    """The reporter among a simulation's observers."""
+    return next(each for each in simulation.audience.observers if isinstance(each, Reporter))
 
 
 def counts(simulation: Simulation) -> dict[str, int]:
     """What became of sessions and updates until now."""
-    server = simulation.server.state
-    in_buffer = set(zip(server.members.clients, server.members.sessions, strict=True))
+    server = simulation.server
     return {
         **asdict(simulation.state.tally),
         **asdict(server.counts),
-        "discarded": len(in_buffer) + len(server.kept),  # in a buffer that was not full in the end
+        "discarded": server.unused,  # in a buffer that was not full in the end
     }
 
 
@@ -112,7 +134,7 @@ def spent(client: int, session: Session, times: Times, until: float) -> Iterator
 
 def under_way(simulation: Simulation) -> list[Activity]:
     """What is being computed at this moment, to its planned end; who waits to be interrupted, until now."""
-    until = simulation.now if isinstance(simulation.kit.behaviour, Interruptible) else float("inf")
+    until = simulation.now if isinstance(simulation.config.behaviour, Interruptible) else float("inf")
     return [
         activity
         for number, client in sorted(simulation.clients.items())

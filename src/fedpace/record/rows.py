@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from fedpace.errors import StorageError
-from fedpace.record.recorder import StepRecord
+from fedpace.sim.observer import StepRecord
 from fedpace.untrusted import Number, Whole, fits
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

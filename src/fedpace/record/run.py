@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedpace.record import files, timeline, usage
-from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.record.units import format_bytes, format_seconds
+from fedpace.sim.observer import Activity, Fate, StepRecord
 from fedpace.vector import Layout, Vector
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Run:
     traffic: Mapping[str, Any] = field(default_factory=dict)  # "up", "down" and, one by one, "clients"
     activities: Sequence[Activity] = ()
     fates: Sequence[Fate] = ()
+    stopped: str | None = None  # why it ended on purpose before its last step; None: all steps were taken
 
     @property
     def name(self) -> str:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, get_args, get_type_hints
 
-from fedpace.aggregate.rows import SpilledRows
+from fedpace.aggregate.rows import SpilledRow
 from fedpace.client import ClientState, Delivery
-from fedpace.client.machine import Memories
+from fedpace.client.state import Memories
 from fedpace.link.frame import Phantom
 from fedpace.record.report import Reported, reporter_of
 from fedpace.record.tree import Adapter, Tree, TreeError, Typed, pack, unpack
-from fedpace.server import ServerState, Update
+from fedpace.server import ServerState
 from fedpace.sim.simulation import SimState, Simulation
 from fedpace.sim.timeline import Phase, Timeline
 from fedpace.vector import Vector
 
 # What a handler is given, by phase; solves under way are sessions of their clients, never results.
-EVENTS = list[tuple[float, Phase, int, int, bool | int | float | Update | Delivery | None]]
+EVENTS = list[tuple[float, Phase, int, int, bool | int | float | Delivery | None]]
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ def put(tree: Tree, simulation: Simulation) -> None:
 def _template(simulation: Simulation) -> Snapshot:
     """What `init` builds, with examples where a state is still empty."""
     server = simulation.server
-    x = server.state.x
+    x = server.model
     up = server.up.init(x.size, x.dtype) or _returned(server.up.send)
     control = None
     if server.algorithm.correction is not None:
@@ -74,19 +74,13 @@ def _returned(method: Any) -> Typed:
     return Typed((*get_args(result), Any, Any)[1])
 
 
-def _rows_to_dict(rows: SpilledRows) -> dict[int, Vector | None]:
-    return {client: rows.get(client) for client in rows.slots}
-
-
-def _rows_from_dict(kept: dict[int, Vector], like: SpilledRows) -> SpilledRows:
-    rows = SpilledRows(like.folder)
-    for client, row in kept.items():
-        rows.put(client, row, None)
-    return rows
-
-
 ADAPTERS = (
-    Adapter(SpilledRows, _rows_to_dict, _rows_from_dict, dict[int, Vector]),
+    Adapter(
+        SpilledRow,
+        lambda row: (row.folder, row.v),
+        lambda plain, _: SpilledRow.written(*plain),
+        tuple[str, Vector],
+    ),
     Adapter(
         Phantom,
         lambda frame: (bytes(frame), frame.value),

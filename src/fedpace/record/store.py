@@ -24,9 +24,9 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from fedpace.errors import ConfigError, FedpaceError, StorageError, require, unknown
 from fedpace.record import rows
 from fedpace.record.locks import is_locked
-from fedpace.record.recorder import StepRecord
 from fedpace.record.rows import NAME, Entry
 from fedpace.record.tables import ABOUT, METADATA, RUNS, SCHEMA, STEPS
+from fedpace.sim.observer import StepRecord
 from fedpace.untrusted import Number, fits
 
 __all__ = ["DATABASE", "Entry", "Store", "home"]

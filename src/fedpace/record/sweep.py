@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fedpace.errors import DivergedError
+from fedpace.errors import Stop
 from fedpace.record.compare import rises
 from fedpace.record.plot import COLOURS, STYLE, words
-from fedpace.record.recorder import Activity, Fate, StepRecord
+from fedpace.sim.observer import Observer, StepRecord
 from fedpace.vector import Vector
 
 if TYPE_CHECKING:
@@ -77,36 +77,24 @@ class Everything:
     def tell(self, settings: Settings, value: float) -> None: ...
 
 
-class HopelessError(DivergedError):
-    """A run that is not worth its time any more."""
-
-
-class Hopeless:
-    """A recorder that ends a run whose loss is not finite, or has grown to `factor` times the least it has been."""
-
-    traces = False
+class Hopeless(Observer):
+    """Ends a run whose loss is not finite, or has grown to `factor` times the least it has been."""
 
     def __init__(self, factor: float) -> None:
         self._factor, self._least = factor, math.inf
 
-    def step(self, record: StepRecord, x: Vector) -> None:
+    def recorded(self, record: StepRecord, x: Vector) -> None:
         if not record.metrics:
             return
         loss = record.metrics.get("loss", math.inf)  # one that is not finite is left out of a history
         self._least = min(self._least, loss)
         if loss == math.inf or 0 < self._factor * self._least < loss:
-            raise HopelessError(
-                f"stopped after step {record.version}: the loss is {loss:.3g} and was {self._least:.3g}"
-            )
+            raise Stop(f"after step {record.version} the loss is {loss:.3g} and was {self._least:.3g}")
 
-    def resume(self, steps: Sequence[StepRecord]) -> None:
+    def resumed(self, steps: Sequence[StepRecord]) -> None:
         self._least = min(
             (step.metrics["loss"] for step in steps if "loss" in step.metrics), default=math.inf
         )
-
-    def activity(self, activity: Activity) -> None: ...
-
-    def fate(self, fate: Fate) -> None: ...
 
 
 # ------------------------------------------------------------ pictures

@@ -14,7 +14,7 @@ from typing import Any
 
 from fedpace.errors import ConfigError
 from fedpace.record import files
-from fedpace.record.recorder import Activity, Fate, StepRecord
+from fedpace.sim.observer import Activity, Fate, StepRecord
 from fedpace.untrusted import read_regular
 
 KINDS = ("download", "train", "wait", "upload", "idle", "step")

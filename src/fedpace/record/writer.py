@@ -1,33 +1,31 @@
-"""A recorder that puts history into the run store as it happens, about once a second."""
+"""An observer that puts history into the run store as it happens, about once a second."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.record.store import Store
+from fedpace.sim.observer import Observer, StepRecord
 from fedpace.vector import Vector
 
 SECONDS = 1.0  # between two commits, at least
 
 
-class Writer:
-    traces = False
-
+class Writer(Observer):
     def __init__(self, store: Store, run: int, clock: Callable[[], float]) -> None:
         self._store, self._run, self._clock = store, run, clock
         self._waiting: list[StepRecord] = []
         self._began = self._wrote = clock()
         self.real_seconds: list[float] = []  # when each step happened, since the run began
 
-    def step(self, record: StepRecord, x: Vector) -> None:
+    def recorded(self, record: StepRecord, x: Vector) -> None:
         now = self._clock()
         self._waiting.append(record)
         self.real_seconds.append(now - self._began)
         if now - self._wrote >= SECONDS:
             self.flush()
 
-    def resume(self, steps: Sequence[StepRecord]) -> None:
+    def resumed(self, steps: Sequence[StepRecord]) -> None:
         self._waiting = []
         self._store.roll_back(self._run, steps)
         self.real_seconds = self._store.real_seconds(self._run)
@@ -39,7 +37,3 @@ class Writer:
         self._store.add(self._run, self._waiting, self.real_seconds[len(self.real_seconds) - count :])
         self._waiting = []
         self._wrote = self._clock()
-
-    def activity(self, activity: Activity) -> None: ...
-
-    def fate(self, fate: Fate) -> None: ...

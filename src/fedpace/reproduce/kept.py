@@ -32,7 +32,7 @@ class Kept:
 
     def get(self, cell: Cell, seed: int) -> Outcome | None:
         try:
-            return Outcome.from_json(self.path(cell, seed).read_text())
+            return Outcome.from_json(self.path(cell, seed).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedpace.aggregate.rows import WholeRows
 from fedpace.vector import Vector
 
 
@@ -16,17 +15,15 @@ class OneScale:
 
     bits: int
 
-    def __call__(self) -> WholeRows:
-        return _CoarseRows(self.bits)
-
-
-class _CoarseRows(WholeRows):
-    def __init__(self, bits: int):
-        super().__init__()
-        self.levels = 2 ** (bits - 1) - 1
-
-    def put(self, client: int, v: Vector, rng: np.random.Generator | None) -> Vector:
-        scale = float(np.abs(v).max())
+    def store(self, v: Vector, rng: np.random.Generator | None) -> Vector:
+        levels, scale = 2 ** (self.bits - 1) - 1, float(np.abs(v).max())
         noise = 0.5 if rng is None else rng.random(v.size)
-        codes = np.sign(v) * np.floor(np.abs(v) * (self.levels / scale if scale else 0.0) + noise)
-        return super().put(client, (codes * (scale / self.levels)).astype(v.dtype), None)
+        codes = np.sign(v) * np.floor(np.abs(v) * (levels / scale if scale else 0.0) + noise)
+        row: Vector = (codes * (scale / levels)).astype(v.dtype)
+        return row
+
+    def value(self, row: Vector) -> Vector:
+        return row
+
+    def nbytes(self, row: Vector) -> int:
+        return row.nbytes

@@ -8,17 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fedpace.errors import StalledError
+from fedpace.errors import Stop
 from fedpace.record import Run
 from fedpace.record.files import to_json
-from fedpace.record.recorder import Activity, Fate, StepRecord
+from fedpace.sim.observer import Observer, StepRecord
 from fedpace.vector import Vector
 
 SMALL = 64  # models up to this size are kept too: those of exact experiments
-
-
-class Settled(StalledError):
-    """A run has shown what it was run for; like every run that ends early it keeps what was learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +118,14 @@ def _numbers(totals: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in totals.items() if isinstance(value, int | float)}
 
 
-class Watch:
-    """A recorder that ends a run which has reached its target, or has run out of virtual time."""
-
-    traces = False
+class Watch(Observer):
+    """Ends a run which has reached its target, or has run out of virtual time."""
 
     def __init__(self, stop_at: float | None, stop_s: float | None):
         self.stop_at, self.stop_s = stop_at, stop_s
 
-    def step(self, record: StepRecord, x: Vector) -> None:
+    def recorded(self, record: StepRecord, x: Vector) -> None:
         if self.stop_at is not None and record.metrics.get("accuracy", -1.0) >= self.stop_at:
-            raise Settled(f"accuracy {self.stop_at} reached")
+            raise Stop(f"accuracy {self.stop_at} reached")
         if self.stop_s is not None and record.virtual_seconds >= self.stop_s:
-            raise Settled(f"{self.stop_s} virtual seconds are over")
-
-    def activity(self, activity: Activity) -> None: ...
-
-    def fate(self, fate: Fate) -> None: ...
+            raise Stop(f"{self.stop_s} virtual seconds are over")

@@ -45,7 +45,9 @@ def write(experiment: Experiment, edition: str, results: Results, folder: Path, 
 def require_no_fewer(experiment: Experiment, edition: str, results: Results, folder: Path) -> None:
     """Refuse to replace a page that was made from more runs than are at hand."""
     measured_before = folder / experiment.name / f"{edition}.csv"
-    before = len(measured_before.read_text().splitlines()) - 1 if measured_before.exists() else 0
+    before = (
+        len(measured_before.read_text(encoding="utf-8").splitlines()) - 1 if measured_before.exists() else 0
+    )
     now = sum(map(len, results.outcomes.values()))
     if now < before:
         raise ConfigError(
@@ -145,7 +147,7 @@ def _number(value: float) -> str:
 
 def _keep_verdicts(here: Path, edition: str, findings: Sequence[Finding]) -> None:
     path = here / VERDICTS
-    known = json.loads(path.read_text()) if path.exists() else {}
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     known[edition] = [asdict(finding) for finding in findings]
     files.write(path, (json.dumps(known, indent=1, ensure_ascii=False) + "\n").encode())
 
@@ -173,7 +175,9 @@ def write_index(experiments: Sequence[Experiment], folder: Path) -> Path:
 
 def _index_rows(experiment: Experiment, folder: Path) -> list[tuple[str, ...]]:
     path = folder / experiment.name / VERDICTS
-    known: Mapping[str, list[dict[str, str]]] = json.loads(path.read_text()) if path.exists() else {}
+    known: Mapping[str, list[dict[str, str]]] = (
+        json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    )
     rows: list[tuple[str, ...]] = []
     for edition in EDITIONS:
         page = f"{experiment.name}/{'README.md' if edition == 'quick' else edition + '.md'}"

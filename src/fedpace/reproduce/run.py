@@ -17,11 +17,11 @@ from fedpace.errors import DivergedError
 from fedpace.experiment import simulate
 from fedpace.record import Checkpoints, Run
 from fedpace.record.locks import is_locked
-from fedpace.record.progress import Watcher
+from fedpace.record.progress import Progress
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.experiment import Experiment
 from fedpace.reproduce.kept import Kept
-from fedpace.reproduce.outcome import Outcome, Settled, Watch
+from fedpace.reproduce.outcome import Outcome, Watch
 from fedpace.reproduce.results import Results
 
 Job = tuple[Cell, int]
@@ -130,15 +130,14 @@ def simulated(cell: Cell, seed: int, folder: Path | None = None, rounds: int | N
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what an algorithm warns of is what the experiment is about
         try:
-            run, ended = _simulate(cell, task, seed, checkpoint, rounds), "finished"
-        except Settled as early:
-            run, ended = early.run, "settled"
+            run = _simulate(cell, task, seed, checkpoint, rounds)
+            ended = "finished" if run.stopped is None else "settled"
         except DivergedError as early:
             run, ended = early.run, "diverged"
     return Outcome.of(run, ended, _training_loss(cell, task, run, ended))
 
 
-def _said_now_and_then(label: str) -> Watcher:
+def _said_now_and_then(label: str) -> Progress:
     """A line on stderr every minute: one cell of a full edition may take hours."""
     last = time.monotonic()
 
@@ -148,7 +147,7 @@ def _said_now_and_then(label: str) -> Watcher:
             last = time.monotonic()
             print(f"  {label}: step {step}  {status}", file=sys.stderr, flush=True)
 
-    return Watcher(show)
+    return Progress(show)
 
 
 def _simulate(cell: Cell, task: object, seed: int, checkpoint: Checkpoints | None, rounds: int | None) -> Run:
@@ -161,7 +160,7 @@ def _simulate(cell: Cell, task: object, seed: int, checkpoint: Checkpoints | Non
         evaluate_every=cell.evaluate_every,
         checkpoint=checkpoint,
         traces=False,
-        recorders=[Watch(cell.stop_at, cell.stop_s), _said_now_and_then(f"{cell.name}, seed {seed}")],
+        observers=[Watch(cell.stop_at, cell.stop_s), _said_now_and_then(f"{cell.name}, seed {seed}")],
     )
 
 

@@ -1,19 +1,22 @@
 """The sans-I/O server: messages, state, machine."""
 
+from fedpace.pace.protocol import Broadcast, Interrupt, Order, Poll, Send
 from fedpace.server.machine import Server
-from fedpace.server.messages import Announce, Ask, Deliver, Message, Parcel, Receipt, Step, Stop, Update
+from fedpace.server.messages import Answer, Parcel, Receipt, Skipped, Step, Update
 from fedpace.server.state import ServerState
 
 __all__ = [
-    "Announce",
-    "Ask",
-    "Deliver",
-    "Message",
+    "Answer",
+    "Broadcast",
+    "Interrupt",
+    "Order",
     "Parcel",
+    "Poll",
     "Receipt",
+    "Send",
     "Server",
     "ServerState",
+    "Skipped",
     "Step",
-    "Stop",
     "Update",
 ]

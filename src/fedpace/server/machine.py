@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
 from fedpace.algorithm import Algorithm
-from fedpace.errors import DivergedError, RemoteError, require_count
-from fedpace.link import Dense, NonFiniteError, ResyncError
-from fedpace.link.protocol import Context
-from fedpace.pace.crowd import Crowd
-from fedpace.pace.protocol import Broadcast, Interrupt, Order, Poll, Send, WakeAt, awaited
+from fedpace.errors import ConfigError, DivergedError, ProtocolError, RemoteError, require, require_count
+from fedpace.link import NonFiniteError, ResyncError
+from fedpace.link.frame import Kind, expect
+from fedpace.pace import ByShare
+from fedpace.pace.available import Available
+from fedpace.pace.protocol import Order, WakeAt, awaited
 from fedpace.random import stream
-from fedpace.server.messages import Announce, Ask, Deliver, Message, Parcel, Receipt, Step, Stop, Update
-from fedpace.server.state import Arrived, Members, ServerState
-from fedpace.vector import Vector, freeze, is_finite
-
-CONTROL = Dense()  # the codec of the second vector that a correction sends
+from fedpace.server.admission import is_amount, is_count, objection, shown
+from fedpace.server.journey import Decoded, Journey
+from fedpace.server.messages import Answer, Parcel, Receipt, Skipped, Step, Steps, Update
+from fedpace.server.models import Models
+from fedpace.server.orders import Orders
+from fedpace.server.state import Counts, Failures, ServerState
+from fedpace.vector import Vector, freeze
 
 
 class Server:
     """Driven by messages, by the clock, and by nothing else.
 
-    A driver reports what happened (`receive`, `lost`, `joined`, `woke`) and, before time moves on, asks
-    `dispatch` what to send. `retrieve` makes the frames of a model when a client takes it. `last` is the
-    version after which no step is taken.
+    A driver reports what happened (`receive`, `lost`, `left`, `joined`, `woke`) and, before time moves on, asks
+    `dispatch` what to send; `wake_at` is when it wants to be woken. `retrieve` makes the frames of a model for the
+    client that takes it. Models that some client may still report from are held from `dispatch` on, by the server
+    itself. `last` is the version after which no step is taken; `samples` registers n_i of all clients.
     """
 
     def __init__(
@@ -36,277 +40,346 @@ class Server:
         clients: int,
         *,
         seed: int = 0,
-        shares: Vector | None = None,
-        cycle_s: float | None = None,
         last: int | None = None,
+        samples: Sequence[float] | None = None,
     ) -> None:
         require_count(clients, "clients")
         self.algorithm, self.clients, self.seed, self.last = algorithm, clients, seed, last
         self.up, self.down = algorithm.uplink, algorithm.downlink
-        self._shares, self._cycle_s = shares, cycle_s
+        self._journey = Journey(algorithm, self.up, seed)
+        self._models = Models(algorithm, self.down, clients, seed)
+        self._orders = Orders(algorithm)
         x = freeze(x.copy())
+        aggregate = algorithm.aggregate.init(x, clients)
         self.state = ServerState(
             x=x,
             opt=algorithm.server_opt.init(x),
-            aggregate=algorithm.aggregate.init(x, clients),
+            aggregate=aggregate,
+            settled=aggregate,
             pace=algorithm.pace.init(clients),
             down=self.down.init(x, clients),
             control=algorithm.correction.init(x, clients) if algorithm.correction is not None else None,
+            samples=_registered(samples, clients),
         )
         self.state.versions.keeps = algorithm.pace.keeps
-        self._publish()
+        self._models.publish(self.state)
         self._parcel: Parcel  # the last one made
         self._parcel_key: tuple[int, int, int] | None = None
+        self._shares: Vector | None = None
+        self._dispatching = False
+
+    # ------------------------------------------------------------ what a driver may read
+
+    @property
+    def version(self) -> int:
+        """Server steps taken."""
+        return self.state.version
+
+    @property
+    def model(self) -> Vector:
+        return self.state.x
+
+    @property
+    def wake_at(self) -> float | None:
+        """When to call `woke`, if at all."""
+        return self.state.wake_at
+
+    @property
+    def counts(self) -> Counts:
+        """What became of what arrived."""
+        return self.state.counts
+
+    @property
+    def unused(self) -> int:
+        """Updates taken that are in no step yet."""
+        m = self.state.members
+        return len(set(zip(m.clients, m.sessions, strict=True))) + len(self.state.kept)
+
+    @property
+    def present(self) -> int:
+        """How many clients are there."""
+        return self.clients - len(self.state.absent)
+
+    def is_present(self, client: int) -> bool:
+        return client not in self.state.absent
+
+    def last_taken(self, client: int) -> int:
+        """The last session of this client that was taken: what it is told when it connects again."""
+        return self.state.heard.get(client, 0)
+
+    def used(self, update: Update) -> Vector:
+        """What this update will be taken for, before any clipping; changes nothing."""
+        return self._journey.delta(update, self.state)[0]
 
     # ------------------------------------------------------------ what happened
 
-    def receive(self, update: Update, now: float) -> Receipt:
-        """An update came in: refuse it, or fold it in and perhaps take a step."""
+    def receive(self, update: Update, now: float) -> Answer:
+        """An update came in: refuse it, or fold it in and perhaps take a step.
+
+        Fields first, then whether it is expected and new, then the bytes.
+        """
         s = self.state
-        if not 0 <= update.client < self.clients:
+        if not is_count(update.client, self.clients - 1):
             s.counts.malformed += 1
-            return Receipt(False, f"client {update.client}: there are {self.clients} clients")
-        if update.session <= s.heard.get(update.client, 0):
-            s.counts.duplicates += 1
-            return Receipt(False, f"client {update.client}: session {update.session} came twice")
-        if "update" not in update.frames:
-            return self._refuse_not_finite(update)
+            return Answer(Receipt(False, f"client {shown(update.client)}: there are {self.clients} clients"))
+        if wrong := objection(update, self.algorithm, s):
+            return self._refuse_malformed(update, wrong)
+        if "resync" in update.frames:
+            return self._send_in_full(update)
+        if update.session <= self.last_taken(update.client):
+            return self._refuse_repeated(update)
+        if unexpected := self.algorithm.pace.expects(update, s.version, s.pace) or self._late(update):
+            s.counts.refused += 1
+            return self._answer(update, False, unexpected)
+        if not self._orders.has(update, s):
+            return self._refuse_malformed(update, f"version {update.version} is not held for it")
         try:
-            arrived, memory = self._decode(update)
+            decoded = self._journey.decode(update, s)
+            control = self._journey.fold(decoded.contribution, s)
         except NonFiniteError:
             return self._refuse_not_finite(update)
         except RemoteError as error:
-            return self._refuse_malformed(update, error)
-        s.bad_in_a_row = 0
-        verdict, s.pace = self.algorithm.pace.arrived(arrived.header, s.version, s.pace)
-        if verdict.count == 0:
-            s.counts.refused += 1
-            return Receipt(False, f"client {update.client}: {verdict.reason}")
-        s.heard[update.client] = update.session
-        if memory is not None:
-            s.up[update.client] = memory
-        if verdict.count is None:
-            s.versions.hold(arrived.header.version)
-            s.kept.append(arrived)
-            return Receipt(True, verdict.reason)
-        self._take(arrived, verdict.count)
-        return Receipt(True, steps=self._steps(verdict.step))
+            return self._refuse_malformed(update, str(error), isinstance(error, ResyncError))
+        s.bad_updates.clear()
+        return self._offer(update, decoded, control)
 
-    def lost(self, client: int) -> tuple[Step, ...]:
-        """What this client was doing will not arrive."""
-        step, self.state.pace = self.algorithm.pace.lost(client, self.state.pace)
-        return self._steps(step)
+    def lost(self, client: int, round: int | None = None) -> Steps:
+        """What this client was doing will not arrive.
 
-    def left(self, client: int) -> tuple[Step, ...]:
-        """A client is no longer there."""
+        `round` is that of the order it came from, where the driver knows: an overtaken one was not waited for.
+        """
+        s = self.state
+        if round is not None and self._orders.overtaken(client, round, s):
+            return ()
+        self._orders.lost(client, s)
+        return self._without(client)
+
+    def left(self, client: int) -> Steps:
+        """A client is no longer there. What a polled client has stored, it still has when it comes back."""
         self.state.absent.add(client)
-        return self.lost(client)
+        self._orders.left(client, self.state)
+        return self._without(client)
 
-    def joined(self, client: int) -> None:
-        """A client is there (again)."""
+    def joined(self, client: int, samples: float | None = None) -> None:
+        """A client is there (again); `samples` registers its n_i, which counts whatever it claims later."""
+        require(is_count(client, self.clients - 1), "client", client, f"in 0..{self.clients - 1}")
+        if samples is not None:
+            most = self.algorithm.limits.samples
+            require(is_amount(samples, most), "samples", samples, f"in 0..{most:g}")
+            self.state.samples[client], self._shares = float(samples), None
         self.state.absent.discard(client)
-        self.state.pace = self.algorithm.pace.joined(client, self.state.pace)
+        self.algorithm.pace.joined(client, self.state.pace)
 
-    def woke(self, now: float) -> tuple[Step, ...]:
-        """The time of `state.wake_at` has come."""
+    def woke(self, now: float) -> Steps:
+        """The time of `wake_at` has come."""
         self.state.wake_at = None
-        step, self.state.pace = self.algorithm.pace.woke(now, self.state.pace)
-        return self._steps(step)
+        return self._steps(self.algorithm.pace.woke(now, self.state.pace))
 
     # ------------------------------------------------------------ what to do
 
-    def dispatch(self, now: float) -> list[Message]:
-        """What to send now. `state.wake_at` is when to call `woke`, if at all."""
-        s = self.state
-        crowd = Crowd(self.clients, s.absent, self._shares, self._cycle_s)
-        orders, s.pace = self.algorithm.pace.dispatch(s.version, now, crowd, s.pace, self._draw)
-        if orders and awaited(self.algorithm.pace, s.pace) > 1:
-            s.bad_in_a_row = 0  # others are waited for now
-        messages = (self._message(order) for order in orders)
-        return [message for message in messages if message is not None]
+    def dispatch(self, now: float) -> list[Order]:
+        """What to send now: Send, Broadcast, Poll and Interrupt orders. Never to be called from within itself."""
+        if self._dispatching:
+            raise ProtocolError(
+                "dispatch cannot be called from within itself: its orders would be given twice"
+            )
+        self._dispatching = True
+        try:
+            s, pace = self.state, self.algorithm.pace
+            available = Available(self.clients, s.absent, self._known_shares())
+            orders = pace.dispatch(s.version, now, available, s.pace, self._draw)
+            if orders and awaited(pace, s.pace) > 1:
+                s.bad_updates.clear()  # others are waited for now
+            filled = [self._orders.filled(order, s) for order in orders]
+            return [order for order in filled if not isinstance(order, WakeAt)]
+        finally:
+            self._dispatching = False
 
     def retrieve(self, client: int, version: int, round: int) -> Parcel:
-        """The frames of a model, made for the client that takes it now, or once for all where they are the same."""
+        """The frames of a model, made for the client that takes it now, or once for all where they are the same.
+
+        RemoteError if the model is not, or no longer, held for this client.
+        """
+        self._orders.take(client, version, self.state)
+        return self._parcel_for(client, version, round)
+
+    def preview(self, version: int, round: int) -> Parcel:
+        """The frames of a broadcast where they are the same for every client; nobody takes the model."""
+        require(self.down.shared, "preview", self.down, "of a downlink that sends all clients the same")
+        return self._parcel_for(0, version, round)
+
+    def keep(self, version: int) -> None:
+        """Hold a broadcast for longer than until the next one, because it is still on its way."""
+        self.state.holds.keep(version, self.state.versions)
+
+    def release(self, version: int) -> None:
+        """The end of `keep`."""
+        self.state.holds.release(version, self.state.versions)
+
+    def _parcel_for(self, client: int, version: int, round: int) -> Parcel:
         key = (self.state.version, version, round)
         if not self.down.shared or key != self._parcel_key:
-            self._parcel, self._parcel_key = self._make_parcel(client, version, round), key
+            self._parcel, self._parcel_key = self._models.parcel(client, version, round, self.state), key
         return self._parcel
 
-    def _make_parcel(self, client: int, version: int, round: int) -> Parcel:
-        s = self.state
-        frames = {}
-        if self.down.seeds(client, s.down):
-            frames["seed"] = (self.seed % 2**64).to_bytes(8, "little")
-        frames["model"] = self._frame(client, version)
-        if self.algorithm.correction is not None:
-            control = self.algorithm.correction.broadcast(s.control)
-            frames["control"] = CONTROL.encode(control, stream(self.seed, "down", version))
-        context = Context(
-            round=round,
-            clients_per_step=self.algorithm.pace.per_step or self.clients,
-            step_norms=s.step_norms,
-        )
-        return Parcel(version, round, frames, context)
+    # ------------------------------------------------------------ taking updates and steps
 
-    # ------------------------------------------------------------ the journey of an update
+    def _offer(self, update: Update, decoded: Decoded, control: object) -> Answer:
+        """Ask the pacing rule what to do with a sound update, and do it."""
+        s, contribution = self.state, decoded.contribution
+        client = contribution.client
+        if sum(kept.client == client for kept in s.kept) >= self.algorithm.limits.waiting:
+            s.counts.refused += 1
+            return self._answer(update, False, "too many of its updates wait for the next step")
+        decision = self.algorithm.pace.arrived(contribution, s.version, s.pace)
+        if decision.count == 0:
+            s.counts.refused += 1
+            s.holds.cancel(client, s.versions)
+            return self._answer(update, False, decision.reason)
+        s.heard[client] = contribution.session
+        if decoded.memory is not None:
+            s.up[client] = decoded.memory
+        s.members.clipped += decoded.clipped
+        s.counts.clipped += decoded.clipped
+        if decision.count is None:
+            s.versions.hold(contribution.version)
+            s.kept.append(contribution)
+        else:
+            self._journey.take(contribution, decision.count, control, s)
+        s.holds.answer(client, contribution.version, s.versions)
+        return self._answer(update, True, decision.reason, steps=self._steps(decision.step))
 
-    def used(self, update: Update) -> Vector:
-        """What this update will be taken for; changes nothing."""
-        return self._delta(update)[0]
-
-    def _delta(self, update: Update) -> tuple[Vector, object]:
-        size, memory = self.state.x.size, self.state.up.get(update.client)
-        if memory is None:
-            memory = self.up.init(size, self.state.x.dtype)
-        delta, memory = self.up.receive(update.frames["update"], memory, size)
-        return delta.astype(self.state.x.dtype, copy=False), memory  # the wire may be coarser than the model
-
-    def _decode(self, update: Update) -> tuple[Arrived, object]:
-        whole_model = -1  # in place of a version
-        known = update.version == whole_model or 0 <= update.version <= self.state.version
-        sizes = (update.steps, update.a_norm1, update.samples)
-        sound = all(math.isfinite(size) and size >= 0 for size in sizes)
-        if not (known and sound and (update.a_norm1 > 0 or not update.steps)):
-            raise RemoteError(f"version {update.version}, steps, a_norm1 and samples {sizes} make no sense")
-        delta, memory = self._delta(update)
-        control = None
-        if self.algorithm.correction is not None:
-            control = CONTROL.decode(update.frames.get("control", b""), self.state.x.size)
-        arrived = Arrived(update.header, delta, update.steps, update.a_norm1, update.samples, control)
-        return arrived, memory
-
-    def _take(self, arrived: Arrived, count: int) -> None:
-        s, header = self.state, arrived.header
-        stale = s.version - header.version if header.version >= 0 else 0
-        contribution = Contribution(
-            client=header.client,
-            delta=arrived.delta,
-            count=count,
-            samples=arrived.samples,
-            steps=arrived.steps,
-            a_norm1=arrived.a_norm1,
-            staleness=stale,
-            rng=lambda: stream(self.seed, "cache", header.client, header.session),
-        )
-        s.aggregate = self.algorithm.aggregate.add(
-            contribution, self._start_of(header.version), s.x, s.aggregate
-        )
-        if self.algorithm.correction is not None and arrived.control is not None:
-            s.control = self.algorithm.correction.fold(contribution, arrived.control, s.control)
-        s.members.clients += [header.client] * count
-        s.members.sessions += [header.session] * count
-        s.members.staleness += [stale] * count
-        s.counts.taken += 1
-
-    def _steps(self, step: bool) -> tuple[Step, ...]:
+    def _steps(self, due: bool) -> Steps:
         """The step that is due, and those that follow from updates kept for after it."""
-        steps: list[Step] = []
-        while step and self.state.version != self.last:
+        steps: list[Step | Skipped] = []
+        while due and self.state.version != self.last:
             steps.append(self._step())
-            step = self._offer_kept()
+            due = self._offer_kept()
         return tuple(steps)
 
-    def _step(self) -> Step:
-        s, rules = self.state, self.algorithm
-        total, s.aggregate = rules.aggregate.result(s.aggregate)
-        before = s.x
-        x, s.opt = rules.server_opt.apply(before, total, s.opt)
-        if not is_finite(x):
-            raise DivergedError(
-                f"the model is not finite after step {s.version + 1}; lower the learning rates"
+    def _step(self) -> Step | Skipped:
+        s, step = self.state, self._journey.step(self.state)
+        if isinstance(step, Step):
+            s.bad_steps.clear()
+            self._models.publish(s)
+        else:
+            s.bad_steps.add(*step.clients)
+            self._give_up_if_hopeless(
+                s.bad_steps, "steps were not finite and not taken", "the learning rates"
             )
-        s.x = freeze(x)
-        s.version += 1
-        if rules.correction is not None:
-            s.control = rules.correction.stepped(s.control)
-        self._remember_norm(before)
-        self._publish()
-        m, s.members = s.members, Members()
-        return Step(s.version, s.x, tuple(m.clients), tuple(m.sessions), tuple(m.staleness))
+        return step
 
     def _offer_kept(self) -> bool:
         """Offer what was kept to the new step, in order; True if that makes the next one due."""
         s, kept = self.state, self.state.kept
         s.kept = []
-        for at, arrived in enumerate(kept):
-            verdict, s.pace = self.algorithm.pace.arrived(arrived.header, s.version, s.pace)
-            if verdict.count is None:
-                s.kept.append(arrived)
+        for at, contribution in enumerate(kept):
+            decision = self.algorithm.pace.arrived(contribution, s.version, s.pace)
+            if decision.count is None:
+                s.kept.append(contribution)
                 continue
-            if verdict.count:
-                self._take(arrived, verdict.count)
-            s.versions.release(arrived.header.version)
-            if verdict.step:
+            if decision.count:
+                self._take_kept(contribution, decision.count)
+            s.versions.release(contribution.version)
+            if decision.step:
                 s.kept += kept[at + 1 :]
                 return True
         return False
 
-    # ------------------------------------------------------------ models and frames
-
-    def _publish(self) -> None:
-        """Make the newest model available, as the clients will reconstruct it."""
-        s, rng = self.state, stream(self.seed, "down", self.state.version)
-        s.down = self.down.publish(s.x, s.version, s.down, rng)
-        model = s.x
-        if self.down.shared:
-            model, _ = self.down.receive(self._frame(0, s.version, x=s.x), None, s.x.size)
-        s.versions.add(s.version, freeze(model))
-
-    def _frame(self, client: int, version: int, x: Vector | None = None) -> bytes:
+    def _take_kept(self, contribution: Contribution, count: int) -> None:
         s = self.state
-        key = (version,) if self.down.shared else (version, client)
-        model = s.versions[version] if x is None else x
-        frame, s.down = self.down.send(client, model, version, s.down, stream(self.seed, "down", *key))
-        return frame
+        try:
+            control = self._journey.fold(contribution, s)
+        except NonFiniteError:
+            s.counts.refused += 1
+            return
+        self._journey.take(contribution, count, control, s)
 
-    def _start_of(self, version: int) -> Vector:
-        if version < 0:
-            return np.zeros_like(self.state.x)
-        return self.state.versions.models.get(version, self.state.x)
+    # ------------------------------------------------------------ refusals
 
-    def _remember_norm(self, before: Vector) -> None:
-        window = getattr(self.up, "window", 0)
-        if window:
-            moved = self.state.x - before
-            self.state.step_norms = (float(moved @ moved), *self.state.step_norms)[:window]
+    def _answer(
+        self, update: Update, accepted: bool, reason: str = "", *, resync: bool = False, steps: Steps = ()
+    ) -> Answer:
+        why = reason if accepted or not reason else f"client {update.client}: {reason}"
+        return Answer(Receipt(accepted, why, resync, self.last_taken(update.client)), steps)
 
-    # ------------------------------------------------------------ small print
-
-    def _refuse_malformed(self, update: Update, error: RemoteError) -> Receipt:
-        s, resync = self.state, isinstance(error, ResyncError)
+    def _refuse_malformed(self, update: Update, reason: str, resync: bool = False) -> Answer:
+        s = self.state
         s.counts.malformed += not resync
         s.counts.resyncs += resync
         if resync:
             s.up.pop(update.client, None)
-        return Receipt(False, f"client {update.client}: {error}", resync, self.lost(update.client))
+        return self._answer(update, False, reason, resync=resync, steps=self._gone(update.client))
 
-    def _refuse_not_finite(self, update: Update) -> Receipt:
+    def _refuse_not_finite(self, update: Update) -> Answer:
         s = self.state
         s.counts.not_finite += 1
-        s.bad_in_a_row += 1
-        pace = self.algorithm.pace
-        hopeless = awaited(pace, s.pace) or min(pace.per_step or self.clients, self.clients)
-        if s.bad_in_a_row >= max(2, hopeless):  # a single one never ends a run
-            raise DivergedError(
-                f"the last {s.bad_in_a_row} updates were not finite, at step {s.version}; lower client_lr"
-            )
-        return Receipt(False, f"client {update.client}: update is not finite", steps=self.lost(update.client))
+        s.bad_updates.add(update.client)
+        self._give_up_if_hopeless(s.bad_updates, "updates were not finite", "client_lr")
+        return self._answer(update, False, "update is not finite", steps=self._gone(update.client))
 
-    def _message(self, order: Order) -> Message | None:
-        version = self.state.version
-        match order:
-            case Send(client, past):
-                return Deliver(client, version if past is None else past, version)
-            case Broadcast():
-                return Announce(version, version)
-            case Poll(client):
-                return Ask(client)
-            case Interrupt(client):
-                return Stop(client, version)
-            case WakeAt(seconds):
-                self.state.wake_at = seconds
-                return None
+    def _refuse_repeated(self, update: Update) -> Answer:
+        """A session that was taken before: a repeated message, or a client that lost count of its sessions.
+
+        The latter was waited for, and nothing else will come of it: it goes on from `taken`.
+        """
+        s, order = self.state, self.state.holds.orders.get(update.client)
+        s.counts.duplicates += 1
+        lost_count = order is not None and (order.version, order.round) == (update.version, update.round)
+        steps = self._gone(update.client) if lost_count else ()
+        return self._answer(update, False, f"session {update.session} came twice", steps=steps)
+
+    def _send_in_full(self, update: Update) -> Answer:
+        """A client lost what the downlink thinks it holds: it may retrieve its model again, in full."""
+        s = self.state
+        try:
+            expect(update.frames["resync"], Kind.RESYNC)
+        except RemoteError as error:
+            return self._refuse_malformed(update, str(error))
+        s.counts.resyncs += 1
+        s.down = self.down.forget(update.client, s.down)
+        return self._answer(update, False, "resync: retrieve the model again")
+
+    def _gone(self, client: int) -> Steps:
+        """What was ordered of this client came to nothing; what it took of broadcasts it may still report from."""
+        self.state.holds.cancel(client, self.state.versions)
+        return self._without(client)
+
+    def _without(self, client: int) -> Steps:
+        return self._steps(self.algorithm.pace.lost(client, self.state.pace))
+
+    def _give_up_if_hopeless(self, failures: Failures, what: str, lower: str) -> None:
+        """A run has diverged after max(2, cohort) failures in a row; one client among several never ends it."""
+        pace, present = self.algorithm.pace, self.present
+        cohort = awaited(pace, self.state.pace) or min(pace.per_step or self.clients, self.clients)
+        if failures.count >= max(2, cohort) and len(failures.clients) >= min(2, present):
+            raise DivergedError(
+                f"the last {failures.count} {what}, after step {self.state.version}; lower {lower}"
+            )
+
+    # ------------------------------------------------------------ small questions
+
+    def _late(self, update: Update) -> str:
+        overtaken = self._orders.overtaken(update.client, update.round, self.state)
+        return "late: a newer model was sent to it" if overtaken else ""
+
+    def _known_shares(self) -> Vector | None:
+        """p_i of all clients, where they are drawn by them; a client that never registered counts as one sample."""
+        if not isinstance(getattr(self.algorithm.pace, "select", None), ByShare):
+            return None
+        if self._shares is None:
+            samples = np.array([self.state.samples.get(client, 1.0) for client in range(self.clients)])
+            self._shares = samples / samples.sum()
+        return self._shares
 
     def _draw(self) -> np.random.Generator:
         self.state.draws += 1
         return stream(self.seed, "select", self.state.draws)
+
+
+def _registered(samples: Sequence[float] | None, clients: int) -> dict[int, float]:
+    if samples is None:
+        return {}
+    if len(samples) != clients:
+        raise ConfigError(f"samples must be one number for each of {clients} clients; got {len(samples)}")
+    return {client: float(n) for client, n in enumerate(samples)}

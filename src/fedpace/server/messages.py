@@ -1,58 +1,26 @@
-"""What crosses the link. Frozen values; the bytes are in `frames`, by name."""
+"""What crosses the link, and what a driver learns. Frozen values; the bytes are in `frames`, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fedpace.link.protocol import Context
-from fedpace.pace.protocol import Header
 from fedpace.vector import Vector
 
-
-@dataclass(frozen=True, slots=True)
-class Deliver:
-    """Server -> one client's receive buffer: a model. Its frames are made when the client takes it out."""
-
-    client: int
-    version: int
-    round: int  # server steps taken when this was ordered
-
-
-@dataclass(frozen=True, slots=True)
-class Announce:
-    """Server -> everybody's receive buffer."""
-
-    version: int
-    round: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Server -> client: send what you have stored."""
-
-    client: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Server -> client: send what you have done so far. `version` is the server's model at that moment."""
-
-    client: int
-    version: int
-
-
-Message = Deliver | Announce | Ask | Stop
+WHOLE_MODEL = -1  # in place of a version: the frames hold the client's whole model (QuAFL)
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What a client takes out of its receive buffer."""
+    """Server -> client: a model, as a client takes it out of its receive buffer."""
 
     version: int
     round: int
     frames: Mapping[str, bytes]  # "model"; "control" where a correction travels; "seed" at a first contact
     context: Context
+    model: Vector | None = None  # the server's own, for a driver in the same process; it does not travel
 
     @property
     def size_bytes(self) -> int:
@@ -61,7 +29,7 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Client -> server: the displacement of one session."""
+    """Client -> server: the displacement of one session; with the frame "resync" the request for a whole model."""
 
     client: int
     session: int
@@ -73,12 +41,22 @@ class Update:
     frames: Mapping[str, bytes]  # "update", and "control" where a correction travels; {}: it was not finite
 
     @property
-    def header(self) -> Header:
-        return Header(self.client, self.session, self.version, self.round)
-
-    @property
     def size_bytes(self) -> int:
         return sum(map(len, self.frames.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Server -> client: what became of an update.
+
+    `taken` is the number of the last session of this client that was taken: it acknowledges every session up to
+    it, as often as it is sent. `resync`: forget what you hold and send in full next time.
+    """
+
+    accepted: bool
+    reason: str = ""
+    resync: bool = False
+    taken: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +68,27 @@ class Step:
     clients: tuple[int, ...]  # with multiplicity
     sessions: tuple[int, ...]  # of each client's own count, aligned with `clients`
     staleness: tuple[int, ...]  # aligned with `clients`
+    clipped: int = 0  # members whose update was scaled down
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """Server -> client: whether an update was taken. `resync`: forget what you hold and send in full next time."""
+class Skipped:
+    """For the driver: a step would not have been finite and was not taken; its members are refused."""
 
-    accepted: bool
-    reason: str = ""
-    resync: bool = False
-    steps: tuple[Step, ...] = ()
+    version: int  # the server's, which stays
+    clients: tuple[int, ...]  # without multiplicity, in order of arrival
+    sessions: tuple[int, ...]  # aligned with `clients`
+
+
+Steps = tuple[Step | Skipped, ...]
+
+
+class Answer(NamedTuple):
+    """What follows from an update: the receipt goes to the client, the steps are for the driver."""
+
+    receipt: Receipt
+    steps: Steps = ()
+
+    @property
+    def accepted(self) -> bool:
+        return self.receipt.accepted

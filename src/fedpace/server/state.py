@@ -5,21 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from fedpace.pace.protocol import Header
+from fedpace.aggregate.protocol import Contribution
+from fedpace.server.holds import Holds
 from fedpace.server.versions import Versions
 from fedpace.vector import Vector
-
-
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """A decoded update."""
-
-    header: Header
-    delta: Vector
-    steps: int
-    a_norm1: float
-    samples: float
-    control: Vector | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,6 +18,7 @@ class Members:
     clients: list[int] = field(default_factory=list)
     sessions: list[int] = field(default_factory=list)
     staleness: list[int] = field(default_factory=list)
+    clipped: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,11 +26,29 @@ class Counts:
     """What became of what arrived."""
 
     taken: int = 0
-    refused: int = 0  # late, unexpected or too stale
+    refused: int = 0  # late, unexpected, too stale, or in a step that was not taken
     malformed: int = 0
     not_finite: int = 0
     duplicates: int = 0
     resyncs: int = 0
+    clipped: int = 0
+    steps_not_taken: int = 0
+
+
+@dataclass(slots=True)
+class Failures:
+    """Things that were not finite, in a row, and whose they were."""
+
+    count: int = 0
+    clients: set[int] = field(default_factory=set)
+
+    def add(self, *clients: int) -> None:
+        self.count += 1
+        self.clients.update(clients)
+
+    def clear(self) -> None:
+        self.count = 0
+        self.clients.clear()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,17 +57,21 @@ class ServerState:
     x: Vector  # x_t
     opt: Any  # the server optimizer's
     aggregate: Any  # the aggregator's, for the step being formed
+    settled: Any  # the aggregator's as the step began
     pace: Any  # the pacing rule's
     down: Any  # the downlink's, for all clients
     control: Any = None  # the correction's
     up: dict[int, Any] = field(default_factory=dict)  # the uplink's, per client heard from
     heard: dict[int, int] = field(default_factory=dict)  # client -> last session taken
+    samples: dict[int, float] = field(default_factory=dict)  # n_i, registered
     versions: Versions = field(default_factory=Versions)
+    holds: Holds = field(default_factory=Holds)
     members: Members = field(default_factory=Members)
-    kept: list[Arrived] = field(default_factory=list)  # offered again after the next step
+    kept: list[Contribution] = field(default_factory=list)  # offered again after the next step
     counts: Counts = field(default_factory=Counts)
     absent: set[int] = field(default_factory=set)
     wake_at: float | None = None
     draws: int = 0  # random choices made
-    bad_in_a_row: int = 0  # non-finite updates since the last good one, or since others are waited for
+    bad_updates: Failures = field(default_factory=Failures)
+    bad_steps: Failures = field(default_factory=Failures)
     step_norms: tuple[float, ...] = ()  # ||x_t - x_{t-1}||^2, newest first, where a link asks for them

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from fedpace import kernels
 from fedpace.errors import require_number
 from fedpace.server_opt.moments import Moments, check_adaptive
@@ -31,6 +29,8 @@ class Adagrad:
     b2: float = 1.0
     eps: float = 1e-3
 
+    checks_itself = True
+
     def __post_init__(self) -> None:
         settle(self)
         require_number(self.b2, "Adagrad.b2", low=0, high=1, allowed="in [0, 1]")
@@ -41,13 +41,8 @@ class Adagrad:
 
     def apply(self, x: Vector, delta: Vector, state: Moments) -> tuple[Vector, Moments]:
         if kernels.fits(x, delta, state.m, state.v):
-            return self._one_pass(x, delta, state), state
+            constants = (self.lr, self.b1, 1 - self.b1, self.b2, 1.0, self.eps)
+            return state.in_one_pass("adam", x, delta, constants)
         m = self.b1 * state.m + (1 - self.b1) * delta
         v = self.b2 * state.v + delta**2
-        return x + self.lr * m / (np.sqrt(v) + self.eps), Moments(m, v)
-
-    def _one_pass(self, x: Vector, delta: Vector, state: Moments) -> Vector:
-        out = kernels.empty_like(x)
-        constants = (self.lr, self.b1, 1 - self.b1, self.b2, 1.0, self.eps)
-        kernels.run("adam", (x, delta), (state.m, state.v, out), constants)
-        return out
+        return Moments(m, v).step_from(x, self.lr, self.eps)

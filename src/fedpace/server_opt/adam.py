@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from fedpace import kernels
 from fedpace.server_opt.moments import Moments, check_adaptive
 from fedpace.vector import Vector, settle
@@ -31,6 +29,8 @@ class Adam:
     b2: float = 0.99
     eps: float = 1e-3
 
+    checks_itself = True
+
     def __post_init__(self) -> None:
         settle(self)
         check_adaptive("Adam", self.lr, self.b1, self.b2, self.eps)
@@ -40,13 +40,8 @@ class Adam:
 
     def apply(self, x: Vector, delta: Vector, state: Moments) -> tuple[Vector, Moments]:
         if kernels.fits(x, delta, state.m, state.v):
-            return self._one_pass(x, delta, state), state
+            constants = (self.lr, self.b1, 1 - self.b1, self.b2, 1 - self.b2, self.eps)
+            return state.in_one_pass("adam", x, delta, constants)
         m = self.b1 * state.m + (1 - self.b1) * delta
         v = self.b2 * state.v + (1 - self.b2) * delta**2
-        return x + self.lr * m / (np.sqrt(v) + self.eps), Moments(m, v)
-
-    def _one_pass(self, x: Vector, delta: Vector, state: Moments) -> Vector:
-        out = kernels.empty_like(x)
-        constants = (self.lr, self.b1, 1 - self.b1, self.b2, 1 - self.b2, self.eps)
-        kernels.run("adam", (x, delta), (state.m, state.v, out), constants)
-        return out
+        return Moments(m, v).step_from(x, self.lr, self.eps)

@@ -9,7 +9,7 @@ import numpy as np
 from fedpace import kernels
 from fedpace.errors import require, require_number
 from fedpace.server_opt.moments import check_adaptive
-from fedpace.vector import Vector, settle
+from fedpace.vector import Vector, require_finite, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class AMSGrad:
     eps: float = 1e-3
     option: int = 1
 
+    checks_itself = True
+
     def __post_init__(self) -> None:
         settle(self)
         require_number(self.b2, "AMSGrad.b2", low=0, high=1, allowed="in [0, 1]")
@@ -57,15 +59,14 @@ class AMSGrad:
 
     def apply(self, x: Vector, delta: Vector, state: AMSGradState) -> tuple[Vector, AMSGradState]:
         if kernels.fits(x, delta, state.m, state.v, state.v_hat):
-            return self._one_pass(x, delta, state), state
+            constants = (self.lr, self.b1, 1 - self.b1, self.b2, 1 - self.b2, *self._floor_and_shift)
+            reads = (x, delta, state.m, state.v, state.v_hat)
+            m, v, v_hat, out = kernels.stepped("amsgrad", reads, 4, constants)
+            return out, AMSGradState(m, v, v_hat)
         floor, shift = self._floor_and_shift
         m = self.b1 * state.m + (1 - self.b1) * delta
         v = self.b2 * state.v + (1 - self.b2) * delta**2
         v_hat = np.maximum(np.maximum(state.v_hat, v), floor)
-        return x + self.lr * m / np.sqrt(v_hat + shift), AMSGradState(m, v, v_hat)
-
-    def _one_pass(self, x: Vector, delta: Vector, state: AMSGradState) -> Vector:
-        out = kernels.empty_like(x)
-        constants = (self.lr, self.b1, 1 - self.b1, self.b2, 1 - self.b2, *self._floor_and_shift)
-        kernels.run("amsgrad", (x, delta), (state.m, state.v, state.v_hat, out), constants)
-        return out
+        out = x + self.lr * m / np.sqrt(v_hat + shift)
+        require_finite(m, v_hat, out)
+        return out, AMSGradState(m, v, v_hat)

@@ -1,4 +1,4 @@
-"""What the adaptive server rules share: two moments of the updates, and the range of their parameters."""
+"""What the adaptive server rules share: two moments of the updates, the step, and the range of the parameters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedpace import kernels
 from fedpace.errors import require_number
-from fedpace.vector import Vector
+from fedpace.vector import Vector, require_finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,19 @@ class Moments:
     @classmethod
     def zeros(cls, x: Vector) -> Moments:
         return cls(np.zeros_like(x), np.zeros_like(x))
+
+    def step_from(self, x: Vector, lr: float, eps: float) -> tuple[Vector, Moments]:
+        """x_{t+1} = x_t + η m_t / (√v_t + τ), and these moments; NotFiniteError if one of them is not finite."""
+        out = x + lr * self.m / (np.sqrt(self.v) + eps)
+        require_finite(self.m, self.v, out)
+        return out, self
+
+    def in_one_pass(
+        self, loop: str, x: Vector, delta: Vector, constants: tuple[float, ...]
+    ) -> tuple[Vector, Moments]:
+        """The same by a compiled loop, for long vectors."""
+        m, v, out = kernels.stepped(loop, (x, delta, self.m, self.v), 3, constants)
+        return out, Moments(m, v)
 
 
 def check_adaptive(rule: str, lr: float, b1: float, b2: float, eps: float) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedpace import kernels
 from fedpace.errors import require_number
-from fedpace.vector import Vector, settle
+from fedpace.vector import Vector, require_finite, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Momentum:
     beta: float = 0.0
     nu: float = 0.0
 
+    checks_itself = True
+
     def __post_init__(self) -> None:
         settle(self)
         require_number(self.lr, "Momentum.lr", low=0, below=math.inf, allowed=">= 0")
@@ -59,15 +61,14 @@ class Momentum:
         if state.b is None:
             step = kernels.scaled(delta, self.lr)
             step += x
+            require_finite(step)
             return step, state
         if kernels.fits(x, delta, state.b):
-            return self._one_pass(x, delta, state.b), state
+            constants = (self.lr, self.beta, 1 - self.beta, self.nu, 1 - self.nu)
+            b, out = kernels.stepped("momentum", (x, delta, state.b), 2, constants)
+            return out, MomentumState(b)
         b = self.beta * state.b + (1 - self.beta) * delta
         h = (1 - self.nu) * delta + self.nu * b
-        return x + self.lr * h, MomentumState(b)
-
-    def _one_pass(self, x: Vector, delta: Vector, b: Vector) -> Vector:
-        out = kernels.empty_like(x)
-        constants = (self.lr, self.beta, 1 - self.beta, self.nu, 1 - self.nu)
-        kernels.run("momentum", (x, delta), (b, out), constants)
-        return out
+        out = x + self.lr * h
+        require_finite(b, out)
+        return out, MomentumState(b)

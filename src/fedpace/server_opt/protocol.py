@@ -17,7 +17,8 @@ class ServerOpt(Protocol):
     def apply(self, x: Vector, delta: Vector, state: Any) -> tuple[Vector, Any]:
         """The next model, as a new vector, and the next state. `delta` is a displacement: it is added.
 
-        `x` and `delta` are never written to. The state's own buffers may be reused: the state that
-        went in is spent.
+        Nothing that went in is written to, the state included: a step that is not taken leaves it as it was.
+        A rule with `checks_itself = True` raises NotFiniteError where the model or its state would not be
+        finite; for any other the server looks.
         """
         ...

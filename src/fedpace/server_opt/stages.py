@@ -30,6 +30,10 @@ class Stages:
 
     stages: tuple[tuple[int, ServerOpt], ...]
 
+    @property
+    def checks_itself(self) -> bool:
+        return all(getattr(rule, "checks_itself", False) for rule in self.rules)
+
     def __post_init__(self) -> None:
         settle(self)
         pairs = isinstance(self.stages, tuple) and all(

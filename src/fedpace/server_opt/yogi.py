@@ -30,6 +30,8 @@ class Yogi:
     b2: float = 0.99
     eps: float = 1e-3
 
+    checks_itself = True
+
     def __post_init__(self) -> None:
         settle(self)
         check_adaptive("Yogi", self.lr, self.b1, self.b2, self.eps)
@@ -39,13 +41,8 @@ class Yogi:
 
     def apply(self, x: Vector, delta: Vector, state: Moments) -> tuple[Vector, Moments]:
         if kernels.fits(x, delta, state.m, state.v):
-            return self._one_pass(x, delta, state), state
+            constants = (self.lr, self.b1, 1 - self.b1, 1 - self.b2, self.eps)
+            return state.in_one_pass("yogi", x, delta, constants)
         m = self.b1 * state.m + (1 - self.b1) * delta
         v = state.v - (1 - self.b2) * delta**2 * np.sign(state.v - delta**2)
-        return x + self.lr * m / (np.sqrt(v) + self.eps), Moments(m, v)
-
-    def _one_pass(self, x: Vector, delta: Vector, state: Moments) -> Vector:
-        out = kernels.empty_like(x)
-        constants = (self.lr, self.b1, 1 - self.b1, 1 - self.b2, self.eps)
-        kernels.run("yogi", (x, delta), (state.m, state.v, out), constants)
-        return out
+        return Moments(m, v).step_from(x, self.lr, self.eps)

@@ -2,14 +2,14 @@
 
 from fedpace.sim import presets
 from fedpace.sim.laws import Between, Inverse
+from fedpace.sim.observer import Observer
 from fedpace.sim.population import Devices, Population
-from fedpace.sim.watcher import Watcher
 
 __all__ = [
     "Between",
     "Devices",
     "Inverse",
+    "Observer",
     "Population",
-    "Watcher",
     "presets",
 ]

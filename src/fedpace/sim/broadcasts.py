@@ -1,4 +1,4 @@
-"""Models put into everybody's receive buffer, kept once rather than once per client."""
+"""Models put into every client's receive buffer, kept once rather than once per client."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from fedpace.client import Client, Delivery
 from fedpace.pace.protocol import Continuous
-from fedpace.server.versions import Versions
+from fedpace.server import Server
 from fedpace.sim.population import Devices
 
 
@@ -24,25 +24,22 @@ class Broadcasts:
     entries: list[Announced] = field(default_factory=list)
     back_s: dict[int, float] = field(default_factory=dict)  # when clients that were away came (back)
 
-    def add(self, entry: Announced, versions: Versions, devices: Devices) -> None:
-        """A new broadcast; those that everybody has superseded are dropped."""
-        versions.hold(entry.delivery.version)
+    def add(self, entry: Announced, server: Server, devices: Devices) -> None:
+        """A new broadcast, kept until all clients have one that was sent later."""
+        server.keep(entry.delivery.version)
         self.entries.append(entry)
         while len(self.entries) > 1 and self._everywhere(self.entries[1], entry.sent_s, devices):
-            versions.release(self.entries.pop(0).delivery.version)
+            server.release(self.entries.pop(0).delivery.version)
 
-    def take(self, client: Client, now: float, devices: Devices, versions: Versions) -> Delivery | None:
-        """Empty a client's receive buffer: the newest broadcast, or what was sent to it alone; held for a session."""
-        s, behaviour = client.state, client.kit.behaviour
+    def take(self, client: Client, now: float, devices: Devices) -> Delivery | None:
+        """Empty a client's receive buffer: the newest broadcast, or what was sent to it alone."""
+        s, behaviour = client.state, client.config.behaviour
         newest = self.newest(client.number, now, devices)
         known = max(s.seen, s.inbox.version if s.inbox is not None else -1)
         reuse = isinstance(behaviour, Continuous) and behaviour.reuse_model and s.inbox is None
         own = client.take()
         if newest is None or (newest.version <= known and not reuse):
             return own
-        if own is not None:
-            versions.release(own.version)
-        versions.hold(newest.version)
         s.seen = newest.version
         return newest
 

@@ -1,27 +1,26 @@
-"""Server and clients under a virtual clock. Handlers, one per phase of an instant; nothing here knows an algorithm."""
+"""Server and clients under a virtual clock: a handler per phase of an instant, and one per order of the server."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
-from fedpace.client import Client, ClientState, Delivery, Kit, Session, Times
+from fedpace.client import Client, ClientConfig, ClientState, Delivery, Session, Times
 from fedpace.compute.protocol import Engine, Task
-from fedpace.errors import StalledError
+from fedpace.errors import RemoteError, StalledError
 from fedpace.pace.protocol import Continuous, Interruptible, OnDemand
-from fedpace.server import Announce, Ask, Deliver, Parcel, Server, Step, Stop, Update
-from fedpace.server.versions import Versions
+from fedpace.server import Broadcast, Interrupt, Parcel, Poll, Send, Server, Step, Update
+from fedpace.server.messages import Steps
+from fedpace.sim.audience import Audience
 from fedpace.sim.availability import absent_at_start, changes
 from fedpace.sim.broadcasts import Announced, Broadcasts
+from fedpace.sim.observer import Observer, Tally
 from fedpace.sim.population import Devices
 from fedpace.sim.solves import Solves
 from fedpace.sim.timeline import Phase, Timeline
-from fedpace.sim.watcher import HOOKS, Tally, Watcher, overrides
 from fedpace.spill import Slab
-from fedpace.vector import Vector, is_finite
-
-P = ParamSpec("P")
+from fedpace.vector import Vector
 
 
 @dataclass(slots=True)
@@ -36,9 +35,7 @@ class SimState:
 
 
 class Simulation:
-    """A version of the model is held by everything that may still need it: a broadcast, a model under way or in a
-    receive buffer, and a session until its update has arrived or is lost.
-    """
+    """A driver of the sealed machines: it owns the clock and the bytes, and nothing of the server's state."""
 
     def __init__(
         self,
@@ -46,17 +43,17 @@ class Simulation:
         task: Task,
         devices: Devices,
         engine: Engine,
-        *watchers: Watcher,
+        *observers: Observer,
         eager: bool = False,
         slab: Slab | None = None,
     ) -> None:
         self.server, self.task, self.devices, self.engine = server, task, devices, engine
-        self.watchers = watchers
-        self._told = {hook: [getattr(w, hook) for w in watchers if overrides(w, hook)] for hook in HOOKS}
-        self.kit = Kit.of(server.algorithm, server.state.x, server.seed, slab)
-        self.on_demand = isinstance(self.kit.behaviour, OnDemand)
+        self.audience = Audience(observers)
+        self._tell = self.audience.tell
+        self.config = ClientConfig.of(server.algorithm, server.model, server.seed, slab)
+        self.on_demand = isinstance(self.config.behaviour, OnDemand)
         # whether a session pays for its model when it takes it out, not when it is sent
-        self.charged = devices.serial or not self.kit.down.shared
+        self.charged = devices.serial or not self.config.down.shared
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
         self.solves = Solves(engine, eager)
@@ -72,26 +69,37 @@ class Simulation:
         self._want_dispatch()
 
     def run(self, rounds: int, pause: int | None = None) -> None:
-        """Until the server has taken `rounds` steps, or `pause` steps if that is sooner; then between two events."""
-        line, server = self.state.line, self.server.state
-        handlers = {phase: getattr(self, f"_{phase.name.lower()}") for phase in Phase}
+        """Until the server has taken `rounds` steps, or `pause` steps if that is sooner, or an observer stops it.
+
+        It then stands between two events.
+        """
+        line, server, audience = self.state.line, self.server, self.audience
+        handlers: dict[Phase, Callable[[int, Any], None]] = {
+            Phase.CHANGE: self._change,
+            Phase.COMPUTED: self._computed,
+            Phase.UPLINK: self._uplink,
+            Phase.WAKE: self._wake,
+            Phase.DISPATCH: self._dispatch,
+            Phase.DOWNLINK: self._downlink,
+            Phase.START: self._start,
+        }
         until = rounds if pause is None else min(rounds, pause)
-        while server.version < until:
+        while server.version < until and audience.stop is None:
             if not line.heap:
                 raise StalledError(
                     f"nothing can happen after step {server.version} of {rounds} at {line.now:g} virtual "
-                    f"seconds: no client is at work and none will come back"
+                    f"seconds: no client is active and none will come back"
                 )
             _, phase, client, _, what = line.pop()
             handlers[phase](client, what)
 
     def restore(self, state: SimState, clients: Mapping[int, ClientState]) -> None:
-        """Go on from here instead of beginning; sessions under way are solved, or announced, again."""
+        """Go on from here instead of beginning; sessions under way are trained, or announced, again."""
         self.state, counted_before = state, Tally()
         for number, own in clients.items():
             client = self._client(number)
             client.state = own
-            if own.running is not None and not isinstance(self.kit.behaviour, Interruptible):
+            if own.running is not None and not isinstance(self.config.behaviour, Interruptible):
                 sure = self._will_be_sent(client, own.running)
                 self.solves.promise(client, own.running, counted_before, sure)
             if own.outbox is not None:
@@ -115,75 +123,68 @@ class Simulation:
         session = client.state.running
         if session is None or session.number != session_number:
             return  # it was lost meanwhile
-        self._tell(Watcher.trained, number, session, client.state.times, self.now)
+        self._tell(Observer.trained, number, session, client.state.times, self.now)
         if self.devices.drops(number, session_number):
-            self._drop(client, session)
+            self._drop(client)
         else:
             self._replace_stored(client)
             if client.finish():
                 self._upload(client)
         self._look(number)
 
-    def _uplink(self, number: int, update: Update) -> None:
+    def _uplink(self, number: int, session: int) -> None:
         client = self.clients[number]
-        session = client.state.upload
-        if session is None or session.number != update.session:
+        update = client.state.upload
+        if update is None or update.session != session:
             return  # its client left while it was under way
         self.state.tally.bytes_up += update.size_bytes
-        self._tell(Watcher.sent_up, number, update)
-        receipt = self.server.receive(update, self.now)
+        self._tell(Observer.sent_up, number, update)
+        receipt, steps = self.server.receive(update, self.now)
         another = client.acknowledged(receipt)
-        if receipt.accepted:
-            self.versions.release(session.version)
-        else:
-            self._lose(client, session, "refused")
-        self._take_steps(receipt.steps)
+        if not receipt.accepted:
+            self._lose(client, update.session, update.version, update.round, "refused")
+        self._take_steps(steps)
         if another:
             self._upload(client)
         self._look(number)
 
     def _wake(self, _: int, when: float) -> None:
-        if self.server.state.wake_at == when:
+        if self.server.wake_at == when:
             self._take_steps(self.server.woke(self.now))
 
     def _dispatch(self, *_: Any) -> None:
         self.state.dispatch_at = -1.0
-        waking = self.server.state.wake_at
-        messages = self.server.dispatch(self.now)
-        self.solves.announce_stored(self._client(m.client) for m in messages if isinstance(m, Ask))
-        for message in messages:
-            match message:
-                case Deliver():
-                    self._send(message)
-                case Announce():
-                    self._broadcast(message)
-                case Ask():
-                    self._ask(message)
-                case Stop():
-                    self._stop(message)
-        wake_at = self.server.state.wake_at
+        waking = self.server.wake_at
+        orders = self.server.dispatch(self.now)
+        self.solves.announce_stored(self._client(order.client) for order in orders if isinstance(order, Poll))
+        for order in orders:
+            match order:
+                case Send():
+                    self._send(order)
+                case Broadcast():
+                    self._broadcast(order)
+                case Poll():
+                    self._poll(order)
+                case Interrupt():
+                    self._interrupt(order)
+        wake_at = self.server.wake_at
         if wake_at is not None and wake_at != waking:
             self.state.line.at(wake_at, Phase.WAKE, what=wake_at)
-        self._tell(Watcher.dispatched, self)
+        self._tell(Observer.dispatched, self)
 
     def _downlink(self, number: int, delivery: Delivery) -> None:
-        if number in self.server.state.absent:
-            self._discard(delivery)
-            return
-        client = self._client(number)
-        self._discard(client.take())
-        client.deliver(delivery.version, delivery.round)
-        self._look(number)
+        if self.server.is_present(number):
+            self._client(number).deliver(delivery.version, delivery.round)
+            self._look(number)
 
     def _start(self, number: int, _: Any) -> None:
         client = self._client(number)
-        held_up = self.devices.serial and not self.kit.polled and client.state.upload is not None
-        if number in self.server.state.absent or held_up or not client.ready():
+        held_up = self.devices.serial and not self.config.polled and client.state.upload is not None
+        if not self.server.is_present(number) or held_up or not client.ready():
             return
-        delivery = self.state.broadcasts.take(client, self.now, self.devices, self.versions)
-        if delivery is not None:
+        delivery = self.state.broadcasts.take(client, self.now, self.devices)
+        if delivery is not None and self._begin(client, delivery):
             self.state.idle.discard(number)
-            self._begin(client, delivery)
         elif not self.on_demand:
             self.state.idle.add(number)
             arrival = self.state.broadcasts.next_arrival_s(number, self.now, self.devices)
@@ -192,151 +193,144 @@ class Simulation:
 
     # ------------------------------------------------------------ what the server ordered
 
-    def _send(self, message: Deliver) -> None:
-        number, delay = message.client, 0.0
-        what = Delivery(message.version, message.round)
-        self.versions.hold(message.version)
+    def _send(self, order: Send) -> None:
+        number, delay = order.client, 0.0
         if not self.charged:
-            parcel = self.server.retrieve(number, message.version, message.round)
+            parcel = self.server.retrieve(number, order.version, order.round)
             self._sent_down(number, parcel)
             delay = self.devices.download_s(number, parcel.size_bytes)
-        self.state.line.at(self.now + delay, Phase.DOWNLINK, number, what)
+        self.state.line.at(self.now + delay, Phase.DOWNLINK, number, Delivery(order.version, order.round))
 
-    def _broadcast(self, message: Announce) -> None:
+    def _broadcast(self, order: Broadcast) -> None:
         size = 0
         if not self.charged:
-            parcel = self.server.retrieve(0, message.version, message.round)
+            parcel = self.server.preview(order.version, order.round)
             size = parcel.size_bytes
-            self._sent_down(None, parcel, self.task.clients - len(self.server.state.absent))
-        entry = Announced(self.now, Delivery(message.version, message.round), size)
-        self.state.broadcasts.add(entry, self.versions, self.devices)
+            self._sent_down(None, parcel, self.server.present)
+        entry = Announced(self.now, Delivery(order.version, order.round), size)
+        self.state.broadcasts.add(entry, self.server, self.devices)
         for number in self.state.idle:
             when = self.state.broadcasts.reaches_s(entry, number, self.devices)
             self.state.line.at(when, Phase.START, number)
 
-    def _ask(self, message: Ask) -> None:
-        client = self._client(message.client)
+    def _poll(self, order: Poll) -> None:
+        client = self._client(order.client)
         if client.polled():
             self._upload(client)
         elif client.state.running is not None:
             self.solves.announce(client, client.state.running)
 
-    def _stop(self, message: Stop) -> None:
-        number, client = message.client, self._client(message.client)
+    def _interrupt(self, order: Interrupt) -> None:
+        client = self._client(order.client)
         running = client.state.running
         if running is not None:
-            self._tell(Watcher.trained, number, running, client.state.times, self.now)
-        if running is None or self.devices.drops(number, running.number):
-            self._drop(client, running)
+            self._tell(Observer.trained, order.client, running, client.state.times, self.now)
+        if running is None or self.devices.drops(order.client, running.number):
+            self._drop(client)
             return
-        session = client.interrupt(self.now)
-        delta = self._upload(client)
-        if self.kit.averaging is not None and is_finite(delta):
-            parcel = self.server.retrieve(number, message.version, message.version)
-            model = client.averaged(session, delta, self.versions[message.version])
-            self._sent_down(number, parcel)
-            begins = self.now + self.devices.download_s(number, parcel.size_bytes)
-            self._run_until_done(client, client.go_on(model, session), begins)
+        client.interrupt(client.steps_done(self.now))
+        self._upload(client)
+        if client.goes_on():
+            parcel = self.server.retrieve(order.client, order.version, order.round)
+            self._train(client, parcel, pay=True)
 
     # ------------------------------------------------------------ sessions
 
-    def _begin(self, client: Client, delivery: Delivery) -> None:
-        """Take the model out of the receive buffer and train; the session now holds the version."""
-        shared, model = self.kit.down.shared, self.versions[delivery.version]
-        parcel = self.server.retrieve(client.number, delivery.version, delivery.round)
-        session = client.begin(parcel, model if shared else None)
-        delay = 0.0
-        if self.charged or delivery.missed:
-            self._sent_down(client.number, parcel)
-            delay = self.devices.download_s(client.number, parcel.size_bytes)
-        if not shared:
-            self._tell(Watcher.lossy, "down", model, session.start)
-        self._run_until_done(client, session, self.now + delay)
+    def _begin(self, client: Client, delivery: Delivery) -> bool:
+        """Take the model out of the receive buffer and train; False: it was overtaken on its way."""
+        try:
+            parcel = self.server.retrieve(client.number, delivery.version, delivery.round)
+        except RemoteError:
+            if isinstance(self.config.behaviour, Continuous):
+                raise  # a broadcast is there for everybody until it has reached everybody
+            return False
+        session = self._train(client, parcel, pay=self.charged or delivery.missed)
+        if not self.config.down.shared and parcel.model is not None:
+            self._tell(Observer.lossy, "down", parcel.model, session.start)
+        return True
 
-    def _run_until_done(self, client: Client, session: Session, begins: float) -> None:
-        number = client.number
+    def _train(self, client: Client, parcel: Parcel, *, pay: bool) -> Session:
+        """Begin a session from this model, after its transfer where it is paid for now."""
+        session, number, begins = client.begin(parcel), client.number, self.now
+        if pay:
+            self._sent_down(number, parcel)
+            begins += self.devices.download_s(number, parcel.size_bytes)
         ends = begins + self.devices.compute_s(number, session.number, session.steps)
         client.state.times = Times(self.now, begins, ends)
         self.state.tally.sessions += 1
-        self._tell(Watcher.began, number, session, self.now)
-        if isinstance(self.kit.behaviour, Interruptible):
-            return  # it works until it is stopped
-        self.state.line.at(ends, Phase.COMPUTED, number, session.number)
-        self.solves.promise(client, session, self.state.tally, self._will_be_sent(client, session))
+        self._tell(Observer.began, number, session, self.now)
+        if not isinstance(self.config.behaviour, Interruptible):  # who is interruptible works until then
+            self.state.line.at(ends, Phase.COMPUTED, number, session.number)
+            self.solves.promise(client, session, self.state.tally, self._will_be_sent(client, session))
+        return session
 
     def _upload(self, client: Client) -> Vector:
-        """Solve what lies in the send buffer, encode it and put it on its way."""
+        """Train what lies in the send buffer, encode it and put it on its way."""
         session = client.state.outbox
         assert session is not None
         delta = self.solves.result(client, session, self.state.tally)
         update = client.encode(delta)
         until = self.now + self.devices.upload_s(client.number, update.size_bytes)
         self.state.tally.uploads += 1
-        self._tell(Watcher.uploading, client.number, session, self.now, until)
-        if not self.kit.exact and "update" in update.frames:
-            self._tell(Watcher.lossy, "up", delta, self.server.used(update))
-        self.state.line.at(until, Phase.UPLINK, client.number, update)
+        self._tell(Observer.uploading, client.number, update, self.now, until)
+        if not self.config.exact and "update" in update.frames:
+            self._tell(Observer.lossy, "up", delta, self.server.used(update))
+        self.state.line.at(until, Phase.UPLINK, client.number, update.session)
         return delta
 
-    def _drop(self, client: Client, session: Session | None) -> None:
+    def _drop(self, client: Client) -> None:
         """A session fails, or is expected and there is none; who trains all the time starts again by itself."""
+        session = client.state.running
         if session is not None:
-            client.state.running = None
-            self._lose(client, session)
-        if not isinstance(self.kit.behaviour, Continuous):
-            self._take_steps(self.server.lost(client.number))
+            client.lose()
+            self._drop_session(client, session)
+        if not isinstance(self.config.behaviour, Continuous):
+            round = None if session is None else session.round
+            self._take_steps(self.server.lost(client.number, round))
 
     def _leave(self, client: Client) -> None:
         """A client goes away and what it was doing comes to nothing."""
         running, times = client.state.running, client.state.times
         if running is not None:
-            self._tell(Watcher.trained, client.number, running, times, self.now)
+            self._tell(Observer.trained, client.number, running, times, self.now)
         for session in client.leave():
-            self._lose(client, session)
-        if self.on_demand:
-            self._discard(client.take())
+            self._drop_session(client, session)
+        if not isinstance(self.config.behaviour, Continuous):
+            client.take()  # the server sends a newer one
 
-    def _lose(self, client: Client, session: Session, fate: str = "dropped") -> None:
+    def _drop_session(self, client: Client, session: Session | Update) -> None:
+        number = session.number if isinstance(session, Session) else session.session
+        self.state.tally.dropped += 1
+        self.solves.forget(client, number)
+        self._lose(client, number, session.version, session.round, "dropped")
+
+    def _lose(self, client: Client, session: int, version: int, round: int, fate: str) -> None:
         """A session came to nothing; who trains all the time starts over from the same model."""
-        if fate == "dropped":
-            self.state.tally.dropped += 1
-            self.solves.forget(client, session)
-        self._tell(Watcher.ended, client.number, session, fate)
-        if not client.start_over(session):
-            self.versions.release(session.version)
+        self._tell(Observer.ended, client.number, session, fate)
+        client.start_over(version, round)
 
     def _replace_stored(self, client: Client) -> None:
         """A newer result overwrites an older one that was never asked for."""
         older = client.state.outbox
         if older is not None:
             self.state.tally.overwritten += 1
-            self.solves.forget(client, older)
-            self._tell(Watcher.ended, client.number, older, "overwritten")
-            self.versions.release(older.version)
+            self.solves.forget(client, older.number)
+            self._tell(Observer.ended, client.number, older.number, "overwritten")
 
     def _will_be_sent(self, client: Client, session: Session) -> bool:
-        asked = client.state.wanted or not self.kit.polled
-        return asked and not self.devices.drops(client.number, session.number)
+        return client.is_wanted() and not self.devices.drops(client.number, session.number)
 
-    # ------------------------------------------------------------ small print
+    # ------------------------------------------------------------ small helpers
 
     @property
     def now(self) -> float:
         return self.state.line.now
 
-    @property
-    def versions(self) -> Versions:
-        return self.server.state.versions
-
-    def _discard(self, delivery: Delivery | None) -> None:
-        if delivery is not None:
-            self.versions.release(delivery.version)
-
     def _client(self, number: int) -> Client:
         client = self.clients.get(number)
         if client is None:
             step_s = self.devices.expected_step_s(number)
-            client = Client(self.kit, number, self.task.samples(number), step_s)
+            client = Client(self.config, number, self.task.samples(number), step_s)
             self.clients[number] = client
         return client
 
@@ -351,16 +345,16 @@ class Simulation:
             self.state.dispatch_at = self.now
             self.state.line.at(self.now, Phase.DISPATCH)
 
-    def _take_steps(self, steps: tuple[Step, ...]) -> None:
+    def _take_steps(self, steps: Steps) -> None:
         """Something happened to the server, and perhaps these steps; now it may have something to send."""
         for step in steps:
-            self._tell(Watcher.stepped, step, self.now, self.state.tally)
+            if isinstance(step, Step):
+                self._tell(Observer.stepped, step, self.now, self.state.tally)
+            else:
+                for client, session in zip(step.clients, step.sessions, strict=True):
+                    self._tell(Observer.ended, client, session, "refused")
         self._want_dispatch()
 
     def _sent_down(self, number: int | None, parcel: Parcel, copies: int = 1) -> None:
         self.state.tally.bytes_down += copies * parcel.size_bytes
-        self._tell(Watcher.sent_down, number, parcel, copies)
-
-    def _tell(self, what: Callable[Concatenate[Any, P], None], *about: P.args, **more: P.kwargs) -> None:
-        for hook in self._told[what.__name__]:
-            hook(*about, **more)
+        self._tell(Observer.sent_down, number, parcel, copies)

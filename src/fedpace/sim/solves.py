@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from fedpace.client import Client, Session
 from fedpace.compute.protocol import Engine, Request
-from fedpace.sim.watcher import Tally
+from fedpace.sim.observer import Tally
 from fedpace.vector import Vector
 
 
@@ -47,21 +47,22 @@ class Solves:
         tally.solved += 1
         return self.engine.result(request(client, session))
 
-    def forget(self, client: Client, session: Session) -> None:
+    def forget(self, client: Client, session: int) -> None:
         """The result is not needed after all."""
-        self._made.pop((client.number, session.number), None)
-        self.engine.forget(request(client, session))
+        self._made.pop((client.number, session), None)
+        self.engine.forget((client.number, session))
 
 
 def request(client: Client, session: Session) -> Request:
     """All that decides the outcome of a session."""
     return Request(
         client=client.number,
+        data=client.number,
         session=session.number,
         start=session.start,
         version=session.version,
-        local=client.kit.algorithm.local,
+        local=client.config.algorithm.local,
         steps=session.steps,
-        seed=client.kit.seed,
+        seed=client.config.seed,
         correction=session.correction,
     )

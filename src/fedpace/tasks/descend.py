@@ -7,20 +7,26 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from fedpace.local import SGD
+from fedpace.local import SGD, Stopped, until
 
 
 @torch.no_grad()
 def descend(
-    gradient: Callable[[], Tensor], y: Tensor, local: SGD, steps: int, correction: Tensor | None = None
-) -> None:
-    """Move `y` by `steps` steps of `local`.
+    gradient: Callable[[], Tensor],
+    y: Tensor,
+    local: SGD,
+    steps: int,
+    correction: Tensor | None = None,
+    stopped: Stopped | None = None,
+) -> int:
+    """Move `y` by `steps` steps of `local`, fewer if stopped; how many it were.
 
     `gradient()` is the stochastic gradient at what `y` holds, in a tensor that may be written to.
     """
+    taken = 0
     start = y.clone() if local.prox_mu else None
     buffer = torch.zeros_like(y) if local.momentum else None
-    for k in range(steps):
+    for k in until(stopped, range(steps)):
         g = clip_(gradient(), local.clip)
         if local.weight_decay:
             g.add_(y, alpha=local.weight_decay)
@@ -35,6 +41,8 @@ def descend(
         else:
             pull = y - start
             y.add_(g, alpha=-rate).add_(pull, alpha=-rate * local.prox_mu)
+        taken = k + 1
+    return taken
 
 
 def clip_(g: Tensor, bound: float | None) -> Tensor:

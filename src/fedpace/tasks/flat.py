@@ -35,6 +35,11 @@ class FlatModule:
         self._buffers = [(buffer, buffer.clone()) for buffer in self.module.buffers()]
         self._modes = [(part, part.training or not module.training) for part in self.module.modules()]
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Pickling takes views for tensors of their own."""
+        self.__dict__.update(state)
+        self._adopt()
+
     @property
     def dtype(self) -> np.dtype[Any]:
         dtype: np.dtype[Any] = np.dtype(DTYPES[self.vector.dtype])

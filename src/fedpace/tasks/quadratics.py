@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedpace.errors import ConfigError, require
-from fedpace.local import descend
+from fedpace.local import Stopped, descend_until
 from fedpace.tasks.fingerprint import shown
 from fedpace.vector import Layout, Vector, freeze
 
@@ -41,11 +41,16 @@ class Quadratics:
         return 1.0 if self.weights is None else float(self.weights[client])
 
     def solve(self, request: Request) -> Vector:
-        return descend(
-            lambda y, _: self.gradient(request.client, y),
+        delta, _ = self.train_until(request, None)
+        return delta
+
+    def train_until(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
+        return descend_until(
+            lambda y, _: self.gradient(request.data, y),
             np.asarray(request.start, dtype=np.float64),
             request.local,
             request.steps,
+            stopped,
             request.correction,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from fedpace.compute.protocol import Request
 from fedpace.compute.threads import one_thread
-from fedpace.local import SGD
+from fedpace.local import SGD, Stopped
 from fedpace.random import stream
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.descend import descend
@@ -53,6 +54,10 @@ class TorchTask:
         self._flat = FlatModule(network)
         self._given = self._flat.values()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is made of the rest."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_solver", "_lanes")}
+
     @property
     def layout(self) -> Layout:
         return self._flat.layout
@@ -75,7 +80,7 @@ class TorchTask:
 
     def batches(self, request: Request) -> Iterator[Positions]:
         """Positions within the client's data, one array per local step."""
-        return batches(request, self.sizes[request.client])
+        return batches(request, self.sizes[request.data])
 
     # ---------------------------------------------------------------- training
 
@@ -95,10 +100,22 @@ class TorchTask:
 
     def solve(self, request: Request) -> Vector:
         """delta = y_end - y_start, the fastest way; equal to `reference` within rounding."""
-        data = self.client_data(request.client)
-        if request.steps and self._solver is not None and self._solver.takes(data):
-            return self._solver.solve(request, data)
-        return self.reference(request)
+        data = self.client_data(request.data)
+        able = self._able(request, data)
+        return self.reference(request) if able is None else able.solve(request, data)
+
+    def train_until(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
+        """(delta, steps taken), stopped between two steps: the bits of `solve` with that many steps."""
+        data = self.client_data(request.data)
+        able = self._able(request, data)
+        if able is None:
+            return self._reference(request, stopped)
+        return able.train_until(request, data, stopped)
+
+    def _able(self, request: Request, data: Examples) -> Solver | None:
+        """The solver, where it can do what is asked."""
+        able = request.steps and self._solver is not None and self._solver.takes(data)
+        return self._solver if able else None
 
     @cached_property
     def _lanes(self) -> Lanes | None:
@@ -122,7 +139,7 @@ class TorchTask:
         """delta of each request, as one computation; equal to `reference` within rounding."""
         assert self._lanes is not None
         self._flat.reset(self._given)
-        plans = [planned(request, self.sizes[request.client]) for request in requests]
+        plans = [planned(request, self.sizes[request.data]) for request in requests]
         samples = [
             self._taken(request, order[: ends[-1]])
             for request, (order, ends) in zip(requests, plans, strict=True)
@@ -131,33 +148,38 @@ class TorchTask:
 
     def _taken(self, request: Request, order: Positions) -> Batch:
         with self._randomness(request):
-            return self.client_data(request.client).take(order)
+            return self.client_data(request.data).take(order)
 
     def prepare(self) -> None:
-        """Make now what every solve needs, so that processes forked from this one share it."""
+        """Make now what every solve needs, so that workers forked from this process share it."""
         compiled = (0.0, 0.5) if self._solver is not None else ()  # plain steps, and those with momentum
         for momentum in compiled:
             local = SGD(1e-3, steps=1, batch_size=1, momentum=momentum)
-            self.solve(Request(0, 0, self.initial(0), 0, local, 1, seed=0))
+            self.solve(Request(0, 0, self.initial(0), 0, local, 1, seed=0, data=0))
         if self.clients <= SHARED_CLIENTS:
             for client in range(self.clients):
                 self.client_data(client)
 
     def reference(self, request: Request) -> Vector:
         """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""
-        data, order = self.client_data(request.client), self.batches(request)
+        delta, _ = self._reference(request, None)
+        return delta
+
+    def _reference(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
+        data, order = self.client_data(request.data), self.batches(request)
         start = np.asarray(request.start, self._flat.dtype)
         self._flat.reset(start)
         with self._randomness(request):
-            descend(
+            taken = descend(
                 lambda: self._gradient(data, next(order)),
                 self._flat.vector,
                 request.local,
                 request.steps,
                 self._tensor(request.correction),
+                stopped,
             )
         delta: Vector = self._flat.vector.numpy() - start
-        return delta
+        return delta, taken
 
     def _gradient(self, data: Examples, positions: Positions) -> Tensor:
         with torch.enable_grad():

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from fedpace.errors import require, require_count, require_number
+from fedpace.errors import require
 from fedpace.server_opt import Momentum, Stages
 from fedpace.theory.multistage import w1
+from fedpace.theory.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +51,6 @@ class Schedule:
             c=lrs[0] / lrs[-1],
             c_beta=(1 - rules[0].beta) / (1 - rules[-1].beta),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What the theorems assume about the problem and the clients."""
-
-    smoothness: float  # L
-    clients: int  # N
-    steps: float  # K, or the largest K_i where they differ
-    per_round: int | None = None  # M; None: everybody
-    noise: float = 1.0  # σ_l², variance of a stochastic gradient
-    spread: float = 1.0  # σ_g², (1/N) Σ ||∇f_i − ∇f||²
-    gap: float = 1.0  # F_0 = f(x_0) − f*
-
-    def __post_init__(self) -> None:
-        require_number(self.smoothness, "smoothness", above=0, below=math.inf, allowed="> 0")
-        require_count(self.clients, "clients")
-        require_number(self.steps, "steps", low=1, below=math.inf, allowed=">= 1")
-        allowed = f"between 1 and the {self.clients} clients"
-        require(1 <= self.m <= self.clients, "clients per round", self.per_round, allowed)
-
-    @property
-    def m(self) -> int:
-        return self.clients if self.per_round is None else self.per_round
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,19 +104,11 @@ def bound_full(schedule: Schedule, setting: Setting, client_lr: float) -> Bound:
 
 def bound_partial(schedule: Schedule, setting: Setting, client_lr: float) -> Bound:
     """Theorem 4.6."""
-    s, smooth, k, n, m, lr = (
-        schedule,
-        setting.smoothness,
-        setting.steps,
-        setting.clients,
-        setting.m,
-        client_lr,
-    )
+    s, smooth, k, lr = schedule, setting.smoothness, setting.steps, client_lr
     phi = sampling_factor(s, setting)
-    left_out = (n - m) / (m * (n - 1)) if n > 1 else 0.0
-    drift = (k * smooth) ** 2 * lr**3 * left_out * phi
-    noise = lr * phi / m + 15 * drift + 160 / 17 * (lr * smooth) ** 2 * k
-    spread = 90 * k * drift + 3 * lr * left_out * k * phi + 960 / 17 * (lr * smooth * k) ** 2
+    drift = (k * smooth) ** 2 * lr**3 * setting.left_out * phi
+    noise = lr * phi / setting.m + 15 * drift + 160 / 17 * (lr * smooth) ** 2 * k
+    spread = 90 * k * drift + 3 * lr * setting.left_out * k * phi + 960 / 17 * (lr * smooth * k) ** 2
     return Bound(_leading(s, setting, lr), noise, spread)
 
 
@@ -158,7 +127,11 @@ def bound_autonomous(
     *,
     any_arrival: bool = False,
 ) -> Bound:
-    """Theorem 5.1, `steps` being the K of the updates that arrive."""
+    """Theorem 5.1; with `any_arrival` Corollary G.1 (5.4), whose 6 σ_g² no learning rate removes.
+
+    `steps` are the K of the updates that arrive, over clients and draws: φ_1, φ_2 and φ_3 are the means of K, K²
+    and 1/K, which for drawn work are not those of the mean K.
+    """
     s, smooth, m, lr = schedule, setting.smoothness, setting.m, client_lr
     k1, k2, inverse = _mean(steps), _mean([k**2 for k in steps]), _mean([1 / k for k in steps])
     local, stale, far = (30, 6, 180) if any_arrival else (20, 4, 120)

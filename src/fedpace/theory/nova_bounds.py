@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from fedpace.errors import require_count, require_number
-from fedpace.theory.inconsistency import Reals, Work
+from fedpace.theory.work import Reals, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,20 @@ class Terms:
 
 
 def limit(work: Work, smoothness: float = 1.0, bd2: float = 1.0) -> float:
-    """η_l up to which (96) holds: (98), η L <= 1/(2 τ_eff), and (99), 4 η² L² C <= 1/(2 B² + 1)."""
+    """η_l up to which (96) holds: (98), η L <= 1/(2 τ_eff), and (99), 4 η² L² C <= 1/(2 B² + 1).
+
+    Where work is drawn both must hold in every round: τ_eff and C are the largest over clients and draws, as in
+    (152).
+    """
     _check(smoothness, bd2)
-    return min(1 / (2 * work.tau_eff), _root(4 * work.c * (2 * bd2 + 1))) / smoothness
+    return min(1 / (2 * work.largest_tau_eff), _root(4 * work.largest_c * (2 * bd2 + 1))) / smoothness
 
 
 def simple_limit(work: Work, smoothness: float = 1.0, bd2: float = 1.0) -> float:
-    """(101), which implies both: η L <= min(1 / (max ||a_i||_1 √(2 B² + 1)), 1/τ_eff) / 2."""
+    """(101) and (152), which imply both: η L <= min(1 / (max ||a_i||_1 √(2 B² + 1)), 1/τ_eff) / 2."""
     _check(smoothness, bd2)
-    widest = 1 / (float(work.norm1.max()) * math.sqrt(2 * bd2 + 1))
-    return min(widest, 1 / work.tau_eff) / (2 * smoothness)
+    widest = 1 / (work.largest_norm1 * math.sqrt(2 * bd2 + 1))
+    return min(widest, 1 / work.largest_tau_eff) / (2 * smoothness)
 
 
 def sampled_limit(work: Work, draws: int, smoothness: float = 1.0, bd2: float = 1.0) -> float:
@@ -46,8 +50,8 @@ def sampled_limit(work: Work, draws: int, smoothness: float = 1.0, bd2: float = 
     4 η² L² C <= 1/(12 B² + 1)."""
     _check(smoothness, bd2)
     require_count(draws, "draws")
-    sampled = 1 / (12 * work.tau_eff * (1 + bd2 / draws))
-    return min(limit(work, 1.0, bd2), sampled, _root(4 * work.c * (12 * bd2 + 1))) / smoothness
+    sampled = 1 / (12 * work.largest_tau_eff * (1 + bd2 / draws))
+    return min(limit(work, 1.0, bd2), sampled, _root(4 * work.largest_c * (12 * bd2 + 1))) / smoothness
 
 
 def bound(
@@ -61,7 +65,8 @@ def bound(
     kappa2: float = 1.0,
     gap: float = 1.0,
 ) -> Terms:
-    """(96); w = p (default) for FedNova, `work.w` for plain averaging, whose bound is on its surrogate."""
+    """(96), and for drawn work (147); w = p (default) for FedNova, `work.w` for plain averaging, whose bound is
+    on its surrogate."""
     w, eta = work.p if w is None else w, client_lr * smoothness
     return Terms(
         4 * gap / (client_lr * work.tau_eff * rounds),
@@ -82,7 +87,9 @@ def sampled_bound(
     kappa2: float = 1.0,
     gap: float = 1.0,
 ) -> Terms:
-    """(182): q = `draws` clients drawn by share, with replacement."""
+    """(182): q = `draws` clients drawn by share with replacement, the same weight each, and a τ_eff that does not
+    depend on the draw (153): `select="share"`, `weighting="uniform"`, `tau_eff="population"`. With the τ_eff of
+    the sampled clients nothing bounds the gradient: the model goes to another point."""
     eta = client_lr * smoothness
     return Terms(
         8 * gap / (client_lr * work.tau_eff * rounds),
@@ -90,16 +97,6 @@ def sampled_bound(
         48 * eta**2 * sigma2 * work.b(work.p),
         96 * eta**2 * kappa2 * work.c,
     )
-
-
-def rate_optimal_lr(clients: int, mean_steps: float, rounds: int) -> float:
-    """√(N / (K̄ T)), N being the draws where clients are sampled: the order that gives the best rate."""
-    return math.sqrt(clients / (mean_steps * rounds))
-
-
-def best_proximal(clients: int, mean_steps: float, rounds: int) -> float:
-    """α* = 2^{1/3} √(N/K̄) T^{-1/6}, clipped below 1; μ* = α*/η_l. The order of Cor. 2, constant by (138)."""
-    return min(math.cbrt(2) * math.sqrt(clients / mean_steps) * math.pow(rounds, -1 / 6), 1 - 1e-9)
 
 
 def _root(square: float) -> float:

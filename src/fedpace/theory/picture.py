@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedpace.theory.inconsistency import Work
+from fedpace.theory.work import Work
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -57,7 +57,7 @@ def task_of(
 
 
 def request_of(task: TorchTask, local: SGD, correction: np.ndarray | None = None, steps: int = 20) -> Request:
-    return Request(1, 4, task.initial(0), 0, local, steps, seed=3, correction=correction)
+    return Request(1, 4, task.initial(0), 0, local, steps, seed=3, correction=correction, data=1)
 
 
 def assert_near(task: TorchTask, request: Request) -> None:
@@ -123,14 +123,15 @@ def test_a_model_that_is_not_finite_stays_so() -> None:
     task = task_of(NETWORKS["hidden"])
     broken = np.array(task.initial(0))
     broken[0] = np.nan
-    request = Request(0, 1, broken, 0, SGD(0.1, steps=1, batch_size=5), 1, seed=0)
+    request = Request(0, 1, broken, 0, SGD(0.1, steps=1, batch_size=5), 1, seed=0, data=0)
     assert np.isnan(task.solve(request)).any()
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 4, 5, 9, 40])
 @pytest.mark.parametrize("steps", [1, 2, 3, 7, 20])
 def test_planned_batches_are_those_of_the_reference(batch_size: int | None, steps: int) -> None:
-    request = Request(5, 2, np.zeros(1), 0, SGD(0.1, steps=steps, batch_size=batch_size), steps, seed=9)
+    local = SGD(0.1, steps=steps, batch_size=batch_size)
+    request = Request(5, 2, np.zeros(1), 0, local, steps, seed=9, data=0)
     order, ends = planned(request, 9)
     cut = [order[low:high].tolist() for low, high in zip([0, *ends], ends, strict=False)]
     assert cut == [positions.tolist() for positions in batches(request, 9)]

@@ -74,7 +74,7 @@ def task_of(
 def assert_near(task: TorchTask, local: SGD, steps: int, correction: np.ndarray | None = None) -> None:
     assert isinstance(task._solver, images.ImageSolver)
     start = task.initial(0)
-    request = Request(0, 1, start, 0, local, steps, seed=2, correction=correction)
+    request = Request(0, 1, start, 0, local, steps, seed=2, correction=correction, data=0)
     delta, expected = task.solve(request), task.reference(request)
     unit = np.finfo(start.dtype).eps * np.abs(start + expected).max()
     assert np.abs(expected).max() > 1e4 * ROUNDINGS * unit or start.dtype == np.float32
@@ -116,10 +116,11 @@ def test_the_papers_networks_in_single_precision(make: type, shape: tuple[int, .
 
 def test_solves_leave_nothing_behind() -> None:
     task = task_of(nn.Sequential(*padded()), (2, 6, 6), torch.float32)
-    plain = Request(0, 1, task.initial(0), 0, SGD(0.1, steps=4, batch_size=5), 4, seed=2)
+    plain = Request(0, 1, task.initial(0), 0, SGD(0.1, steps=4, batch_size=5), 4, seed=2, data=0)
     first = task.solve(plain)
     for rule in RULES.values():
-        task.solve(Request(0, 2, task.initial(0), 0, SGD(0.1, steps=3, batch_size=3, **rule), 3, seed=2))
+        local = SGD(0.1, steps=3, batch_size=3, **rule)
+        task.solve(Request(0, 2, task.initial(0), 0, local, 3, seed=2, data=0))
     np.testing.assert_array_equal(task.solve(plain), first)
     np.testing.assert_array_equal(plain.start, task.initial(0))
 
@@ -165,5 +166,5 @@ def test_outputs_for_an_evaluation_are_the_networks(count: int) -> None:
 def test_other_networks_are_left_to_the_reference(layers: Layers) -> None:
     task = task_of(nn.Sequential(*layers), (2, 8, 10))
     assert task._solver is None
-    request = Request(0, 1, task.initial(0), 0, SGD(0.1, steps=1, batch_size=5), 1, seed=0)
+    request = Request(0, 1, task.initial(0), 0, SGD(0.1, steps=1, batch_size=5), 1, seed=0, data=0)
     np.testing.assert_array_equal(task.solve(request), task.reference(request))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from fedpace.record.recorder import StepRecord
+from fedpace.sim.observer import StepRecord
 
 
 def participation(history: Iterable[StepRecord]) -> list[int]:

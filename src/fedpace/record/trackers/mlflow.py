@@ -7,17 +7,15 @@ from collections.abc import Mapping, Sequence
 from mlflow.entities import Metric, Param
 from mlflow.tracking import MlflowClient
 
-from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.record.trackers.values import Values, now
+from fedpace.sim.observer import Observer, StepRecord
 from fedpace.vector import Vector
 
 LONGEST = 5000  # letters of a parameter that MLflow keeps
 
 
-class MLflow:
+class MLflow(Observer):
     """Metrics by step; the configuration as parameters."""
-
-    traces = False
 
     def __init__(self, experiment: str, name: str, config: Mapping[str, str] | None = None) -> None:
         self._client, self._values = MlflowClient(), Values()
@@ -29,7 +27,7 @@ class MLflow:
         params = [Param(key.replace(" ", "_"), text[:LONGEST]) for key, text in (config or {}).items()]
         self._client.log_batch(self._run, params=params)
 
-    def step(self, record: StepRecord, x: Vector) -> None:
+    def recorded(self, record: StepRecord, x: Vector) -> None:
         at, version = int(1000 * now()), record.version
         metrics = [Metric(key, float(value), at, version) for key, value in self._values.of(record).items()]
         self._client.log_batch(self._run, metrics=metrics)
@@ -40,12 +38,8 @@ class MLflow:
         found = self._client.search_runs([experiment], wanted, max_results=1)
         return found[0].info.run_id if found else None
 
-    def resume(self, steps: Sequence[StepRecord]) -> None:
+    def resumed(self, steps: Sequence[StepRecord]) -> None:
         self._values.resume(steps)
 
     def close(self) -> None:
         self._client.set_terminated(self._run)
-
-    def activity(self, activity: Activity) -> None: ...
-
-    def fate(self, fate: Fate) -> None: ...

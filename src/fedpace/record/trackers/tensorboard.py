@@ -10,15 +10,13 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.record.trackers.values import Values, now
+from fedpace.sim.observer import Observer, StepRecord
 from fedpace.vector import Vector
 
 
-class TensorBoard:
+class TensorBoard(Observer):
     """One folder per run in `folder`; `tensorboard --logdir FOLDER` shows them."""
-
-    traces = False
 
     def __init__(self, folder: str | Path, name: str, config: Mapping[str, str] | None = None) -> None:
         self._writer = EventFileWriter(str(Path(folder) / name))
@@ -26,13 +24,13 @@ class TensorBoard:
         for key, text in (config or {}).items():
             self._writer.add_event(Event(wall_time=now(), summary=text_pb(f"configuration/{key}", text)))
 
-    def step(self, record: StepRecord, x: Vector) -> None:
+    def recorded(self, record: StepRecord, x: Vector) -> None:
         values = [
             Summary.Value(tag=tag, simple_value=value) for tag, value in self._values.of(record).items()
         ]
         self._writer.add_event(Event(wall_time=now(), step=record.version, summary=Summary(value=values)))
 
-    def resume(self, steps: Sequence[StepRecord]) -> None:
+    def resumed(self, steps: Sequence[StepRecord]) -> None:
         """Later events of the same steps replace those that were written before the interruption."""
         self._values.resume(steps)
         start = SessionLog(status=SessionLog.START)
@@ -40,7 +38,3 @@ class TensorBoard:
 
     def close(self) -> None:
         self._writer.close()
-
-    def activity(self, activity: Activity) -> None: ...
-
-    def fate(self, fate: Fate) -> None: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from fedpace.record.recorder import StepRecord
+from fedpace.sim.observer import StepRecord
 
 
 class Values:

@@ -6,29 +6,23 @@ from collections.abc import Mapping, Sequence
 
 import wandb
 
-from fedpace.record.recorder import Activity, Fate, StepRecord
 from fedpace.record.trackers.values import Values
+from fedpace.sim.observer import Observer, StepRecord
 from fedpace.vector import Vector
 
 
-class WandB:
+class WandB(Observer):
     """Metrics by server step; the name identifies the run, so that one that is resumed goes on."""
-
-    traces = False
 
     def __init__(self, project: str, name: str, config: Mapping[str, str] | None = None) -> None:
         self._values = Values()
         self._run = wandb.init(project=project, name=name, id=name, resume="allow", config=dict(config or {}))
 
-    def step(self, record: StepRecord, x: Vector) -> None:
+    def recorded(self, record: StepRecord, x: Vector) -> None:
         self._run.log(self._values.of(record), step=record.version)
 
-    def resume(self, steps: Sequence[StepRecord]) -> None:
+    def resumed(self, steps: Sequence[StepRecord]) -> None:
         self._values.resume(steps)
 
     def close(self) -> None:
         self._run.finish()
-
-    def activity(self, activity: Activity) -> None: ...
-
-    def fate(self, fate: Fate) -> None: ...

@@ -107,7 +107,7 @@ def _write(path: Path, array: Array) -> dict[str, Any]:
 
 
 def _write_text(path: Path, text: str) -> None:
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

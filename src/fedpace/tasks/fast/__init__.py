@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import nn
 
+from fedpace.local import Stopped
 from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import Objective, one_input
@@ -33,6 +34,10 @@ class Solver(Protocol):
 
     def solve(self, request: Request, data: Any) -> Vector:
         """delta = y_end - y_start of the request, on the samples of its client."""
+        ...
+
+    def train_until(self, request: Request, data: Any, stopped: Stopped | None) -> tuple[Vector, int]:
+        """(delta, steps taken), stopped between two steps: the bits of `solve` with that many steps."""
         ...
 
     def network(self, x: Vector) -> nn.Module | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import nn
 
+from fedpace.local import Stopped, until
+from fedpace.tasks.batches import Positions
 from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fast import dense_loops as loops
 from fedpace.tasks.fast.compiled import Array, aligned
@@ -46,6 +48,28 @@ def scratch_for(widths: Sequence[int], count: int, dtype: Any) -> loops.Scratch:
     units = count * sum(widths[1:])
     numbers = np.arange(max(count, *widths))
     return loops.Scratch(aligned(units, dtype), aligned(units, dtype), aligned(units, dtype), numbers)
+
+
+class Descent(NamedTuple):
+    """What `loops.descend` takes."""
+
+    y: Array
+    gradient: Array
+    shape: loops.Shape
+    rows: Array
+    labels: Array
+    order: Positions
+    ends: Positions
+    rates: Array
+    rule: loops.Rule
+    scratch: loops.Scratch
+
+    def step(self, k: int) -> Descent:
+        """Step k alone, from where y and the rule's arrays are; of the same types, so nothing is compiled anew."""
+        low, high = self.ends[k - 1] if k else 0, self.ends[k]
+        ends = self.ends[k : k + 1] - low
+        ends.flags.writeable = False
+        return self._replace(order=self.order[low:high], ends=ends, rates=self.rates[k : k + 1])
 
 
 class DenseSolver:
@@ -86,14 +110,30 @@ class DenseSolver:
 
     def solve(self, request: Request, data: Tensors) -> Vector:
         """delta of the request, on samples that it takes."""
-        y, start = self._y, np.asarray(request.start, self.dtype)
+        start = np.asarray(request.start, self.dtype)
+        loops.descend(*self._descent(request, start, data))
+        delta: Vector = self._y - start
+        return delta
+
+    def train_until(self, request: Request, data: Tensors, stopped: Stopped | None) -> tuple[Vector, int]:
+        """(delta, steps taken), one compiled call per step."""
+        start = np.asarray(request.start, self.dtype)
+        descent, taken = self._descent(request, start, data), 0
+        for k in until(stopped, range(request.steps)):
+            loops.descend(*descent.step(k))
+            taken = k + 1
+        return self._y - start, taken
+
+    def _descent(self, request: Request, start: Array, data: Tensors) -> Descent:
+        """The whole solve, with y at its start."""
         arrays = self._arrays(data)
         assert arrays is not None, "these samples are not taken"
         rows, labels = arrays
         order, ends = planned(request, len(labels))
         self._make_room(int(ends[0]))
+        y = self._y
         y[:] = start
-        loops.descend(
+        return Descent(
             y,
             y[:0] if is_plain(request) else self._gradient_memory(),
             self._shape,
@@ -105,8 +145,6 @@ class DenseSolver:
             rule(request.local, request.correction, y),
             self._scratch,
         )
-        delta: Vector = y - start
-        return delta
 
     def network(self, x: Vector) -> None:
         """torch's is as fast on the large batches of an evaluation."""

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fedpace.local import Stopped, until
 from fedpace.tasks.batches import Positions
 from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fast import dense_loops
@@ -22,6 +23,8 @@ from fedpace.vector import Vector
 
 if TYPE_CHECKING:
     from fedpace.compute.protocol import Request
+
+Step = Callable[[Positions, float], None]  # takes a batch and its learning rate
 
 MEMORY_BYTES = 1 << 26  # for the values of one stage; larger batches are cut, and their gradients added up
 
@@ -143,32 +146,44 @@ class ImageSolver:
             and bool(dense_loops.in_range(data.targets.numpy(), self.widths[-1]))
         )
 
-    @torch.no_grad()
     def solve(self, request: Request, data: Tensors) -> Vector:
         """delta of the request."""
-        y, start = self._y.vector, np.asarray(request.start, self.dtype)
-        self._order.take(start, y)
-        order, ends = planned(request, len(data))
-        steps = rates(request.local, request.steps, self.dtype)
-        if is_plain(request) and ends[0] <= self.at_once:
-            for low, high, rate in zip([0, *ends], ends, steps, strict=False):
-                self._add(self._y, data, order[low:high], -rate / (high - low))
-        else:
-            self._by_rule(request, data, order, ends, steps)
-        delta: Vector = self._order.give(y)
-        delta -= start
+        delta, _ = self.train_until(request, data, None)
         return delta
 
-    def _by_rule(
-        self, request: Request, data: Tensors, order: Positions, ends: Positions, steps: Array
-    ) -> None:
+    @torch.no_grad()
+    def train_until(self, request: Request, data: Tensors, stopped: Stopped | None) -> tuple[Vector, int]:
+        """(delta, steps taken); momentum and the like live in the step, from the first to the last."""
+        start = np.asarray(request.start, self.dtype)
+        self._order.take(start, self._y.vector)
+        order, ends = planned(request, len(data))
+        plain = is_plain(request) and ends[0] <= self.at_once
+        step = self._plain(data) if plain else self._ruled(request, data)
+        steps = zip([0, *ends], ends, rates(request.local, request.steps, self.dtype), strict=False)
+        taken = 0
+        for low, high, rate in until(stopped, steps):
+            step(order[low:high], rate)
+            taken += 1
+        delta: Vector = self._order.give(self._y.vector)
+        delta -= start
+        return delta, taken
+
+    def _plain(self, data: Tensors) -> Step:
+        """Gradients straight into the weights."""
+        return lambda picks, rate: self._add(self._y, data, picks, -rate / len(picks))
+
+    def _ruled(self, request: Request, data: Tensors) -> Step:
+        """A whole gradient first, then what the local rule makes of it."""
         y, gradient = self._y.vector, self._gradient.vector
         local = rule(request.local, self._correction(request), y)
-        for low, high, rate in zip([0, *ends], ends, steps, strict=False):
+
+        def step(picks: Positions, rate: float) -> None:
             gradient[:] = 0
-            for at in range(low, high, self.at_once):
-                self._add(self._gradient, data, order[at : min(at + self.at_once, high)], 1 / (high - low))
+            for at in range(0, len(picks), self.at_once):
+                self._add(self._gradient, data, picks[at : at + self.at_once], 1 / len(picks))
             dense_loops.move(y, gradient, rate, local)
+
+        return step
 
     def _correction(self, request: Request) -> Vector | None:
         if request.correction is None:

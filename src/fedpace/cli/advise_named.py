@@ -1,0 +1,250 @@
+"""fedpace advise ALGORITHM: everything the papers say about one algorithm on one task and one population."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fedpace.cli import advise_show, experiment, show
+from fedpace.cli.advise import PROBLEM
+from fedpace.errors import ConfigError, FedpaceError
+
+if TYPE_CHECKING:
+    from fedpace.algorithm import Algorithm
+    from fedpace.compute import Task
+    from fedpace.theory import Figure, Setting
+    from fedpace.theory.advisor import Plan
+    from fedpace.theory.delays import Delays
+    from fedpace.theory.two_way_bounds import Compression
+
+DEFAULT_SIZE = 10_000  # parameters of a model nothing is said about
+CLOCK_STEPS = 400  # server steps of the run that only keeps time
+MEASURED_ROUNDS = 5  # in which a codec is looked at
+# options that are also parameters of algorithms
+AS_SETTINGS = (
+    "client_lr",
+    "batch_size",
+    "momentum",
+    "prox_mu",
+    "steps",
+    "epochs",
+    "weighting",
+    "beta",
+    "nu",
+    "couple",
+)
+
+
+def command(args: argparse.Namespace) -> int:
+    """Show every section, and draw the bound beside a run if that is asked for."""
+    from fedpace.theory.advisor import advise
+
+    args.set = [*_given(args), *args.set]
+    task = _task(args)
+    algorithm = experiment.make_algorithms([args.algorithm], args)[args.algorithm]
+    plan, problem = make_plan(args, algorithm, task)
+    found = advise(plan)
+    advise_show.figures(f"{args.algorithm} on {_where(args, task)}", problem)
+    _show_stages(plan)
+    advise_show.sections(found)
+    show.console().print(_line(plan))
+    if args.picture is not None and plan.work is not None:
+        from fedpace.record import plot
+        from fedpace.theory import picture
+
+        plot.save(picture.picture(plan.work), args.picture)
+    if args.plot is not None:
+        from fedpace.cli import advise_plot
+
+        advise_plot.draw(args, plan, task)
+    return 0
+
+
+def _show_stages(plan: Plan) -> None:
+    from fedpace.server_opt import Momentum, Stages
+
+    server = plan.algorithm.server_opt
+    if isinstance(server, Stages) and all(isinstance(rule, Momentum) for rule in server.rules):
+        stale = "; lr c below: mean stability with these delays" if plan.delays.largest else ""
+        advise_show.stage_table(server, plan.delays.chances, stale)
+
+
+def _given(args: argparse.Namespace) -> list[tuple[str, Any]]:
+    """Options such as --client-lr, as if they came with --set."""
+    given = [(name, getattr(args, name)) for name in AS_SETTINGS if getattr(args, name) is not None]
+    if args.clients_per_round is not None:
+        given.append(("clients_per_round", args.clients_per_round))
+    if args.server_lr is not None:
+        given.append(("server_lr", args.server_lr[0] if len(args.server_lr) == 1 else args.server_lr))
+    return given
+
+
+def _task(args: argparse.Namespace) -> Task | None:
+    if args.task is not None:
+        return experiment.load_task(args, args.seed)
+    if args.estimate or args.plot is not None:
+        option = "--estimate" if args.estimate else "--plot"
+        raise ConfigError(f"{option} must come with --task, on which to measure; got none")
+    if args.samples is not None:
+        args.clients = len(args.samples)
+    return None
+
+
+def _where(args: argparse.Namespace, task: Task | None) -> str:
+    return f"{args.clients} clients" if task is None else f"{task.name}, {task.clients} clients"
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """n_i by client, from a task, as given, or one each."""
+
+    task: Task | None
+    given: tuple[float, ...] | None
+
+    def __call__(self, client: int) -> float:
+        if self.task is not None:
+            return self.task.samples(client)
+        return 1.0 if self.given is None else self.given[client]
+
+
+def make_plan(args: argparse.Namespace, algorithm: Algorithm, task: Task | None) -> tuple[Plan, list[Figure]]:
+    """The plan, and the constants it rests on with their standing."""
+    from fedpace.theory.advisor import Plan
+
+    samples = Clients(task, None if args.samples is None else tuple(args.samples))
+    _require_known_work(algorithm, samples, args)
+    steps = _most_steps(algorithm, args.clients, samples)
+    setting, problem = _setting(args, algorithm, task, steps)
+    compression, cache_q = _codecs(args, algorithm, task, problem)
+    plan = Plan(
+        algorithm,
+        setting,
+        args.rounds,
+        delays_of(algorithm, task, args, samples),
+        samples,
+        compression,
+        cache_q,
+    )
+    return plan, problem
+
+
+def _require_known_work(algorithm: Algorithm, samples: Clients, args: argparse.Namespace) -> None:
+    if algorithm.local.epochs is not None and samples.task is None and samples.given is None:
+        raise ConfigError(
+            "the work of clients must be known: --task, --samples or --set steps=K; got epochs and no samples"
+        )
+    if algorithm.local.seconds is not None:
+        raise ConfigError("the work of clients must be steps or epochs to be advised on; got seconds")
+
+
+def _most_steps(algorithm: Algorithm, clients: int, samples: Clients) -> int:
+    outcomes = [algorithm.local.outcomes(client, samples(client)) for client in range(clients)]
+    if None in outcomes:
+        raise ConfigError(f"steps must have an entry for each of the {clients} clients; got fewer")
+    return max(max(steps or (1,)) for steps in outcomes)
+
+
+def _setting(
+    args: argparse.Namespace, algorithm: Algorithm, task: Task | None, steps: int
+) -> tuple[Setting, list[Figure]]:
+    from fedpace.theory import Figure, Setting
+    from fedpace.theory.estimate import estimate
+    from fedpace.theory.figure import ASSUMED, MEASURED
+
+    per_round = min(algorithm.pace.per_step or args.clients, args.clients)
+    if args.estimate and task is not None:
+        measured = estimate(task, algorithm.local.batch_size, seed=args.seed)
+        setting = measured.setting(args.clients, steps, per_round)
+        problem = [Figure(e.name, e.value, MEASURED, e.how) for e in measured.all]
+    else:
+        size = args.size or (DEFAULT_SIZE if task is None else int(task.layout.size))
+        setting, problem = Setting(1.0, args.clients, steps, per_round, size=size), []
+    given = {name: value for name, *_ in PROBLEM if (value := getattr(args, name)) is not None}
+    for name, _, meaning in PROBLEM:
+        if name in given or (not args.estimate and _matters(name, algorithm)):
+            how = "given" if name in given else "--estimate measures it"
+            problem.append(Figure(f"{name}, {meaning}", given.get(name, 1.0), ASSUMED, how))
+    return replace(setting, **given), problem
+
+
+def _matters(name: str, algorithm: Algorithm) -> bool:
+    """Whether a theorem about this algorithm has this constant."""
+    from fedpace.link import Literal
+    from fedpace.pace import Polled
+    from fedpace.server_opt import AMSGrad
+
+    adaptive = isinstance(algorithm.server_opt, AMSGrad)
+    if name == "radius":
+        return adaptive and isinstance(algorithm.down, Literal)
+    return name != "gradient" or adaptive or isinstance(algorithm.pace, Polled)
+
+
+def _codecs(
+    args: argparse.Namespace, algorithm: Algorithm, task: Task | None, problem: list[Figure]
+) -> tuple[Compression | None, float | None]:
+    """q, gamma and lambda on the task's own updates; and of a quantised cache."""
+    if not args.estimate or task is None:
+        return None, None
+    from fedpace.theory import Figure
+    from fedpace.theory.advisor.plan import claimed
+    from fedpace.theory.compression import cache_quality, measure
+    from fedpace.theory.estimate import some_clients
+    from fedpace.theory.figure import MEASURED
+
+    clients = some_clients(task, 10, args.seed)
+    claim = claimed(algorithm, int(task.layout.size))
+    compression, cache_q = None, cache_quality(task, algorithm, clients[0], args.seed)
+    if claim.q or claim.threshold:
+        seen = measure(task, algorithm, clients, MEASURED_ROUNDS, args.seed)
+        how = f"largest in {MEASURED_ROUNDS} rounds of {len(clients)} clients, all taking part (Figure 21)"
+        q, gamma, lam = (max(getattr(one, name) for one in seen) for name in ("q", "gamma", "lam"))
+        problem += [
+            Figure("q_C, what the codec loses of a norm", q, MEASURED, how),
+            Figure("gamma, compressing before or after averaging", gamma, MEASURED, how),
+            Figure("lambda, what the lazy rule replaces", lam, MEASURED, how),
+        ]
+        compression = replace(claim, q=min(q, 1 - 1e-9), gamma=gamma, lam=lam, down_gamma=gamma)
+    if cache_q is not None:
+        problem.append(
+            Figure("q of the cache, E||Q(x)-x||² / ||x||²", cache_q, MEASURED, "one client's update")
+        )
+    return compression, cache_q
+
+
+def delays_of(algorithm: Algorithm, task: Task | None, args: argparse.Namespace, samples: Clients) -> Delays:
+    """By a law, or from a run that only keeps time on these devices."""
+    from fedpace.theory.delays import by_law, seen_in
+
+    known = by_law(algorithm.pace, args.clients)
+    if known is not None:
+        return known
+    from fedpace.cli.population import population
+    from fedpace.experiment import simulate
+    from fedpace.theory.idle import Idle
+    from fedpace.vector import Layout
+
+    idle = (
+        Idle(args.clients, samples, Layout.of({"x": (args.size or DEFAULT_SIZE,)}))
+        if task is None
+        else Idle.like(task)
+    )
+    options: dict[str, Any] = {"evaluate_every": None, "traces": False, "compute": "inline"}
+    try:
+        run = simulate(
+            algorithm, idle, population(args.population), rounds=CLOCK_STEPS, seed=args.seed, **options
+        )
+    except FedpaceError as error:
+        partial = getattr(error, "run", None)
+        if partial is None or not partial.history:
+            raise
+        run = partial
+    return seen_in(run.history, algorithm.pace, args.clients)
+
+
+def _line(plan: Plan) -> str:
+    """The advice in one line."""
+    found = plan.recommended()
+    now = f"client_lr {plan.algorithm.local.lr:g}, server_lr {plan.server_lr:g}"
+    ours = f"client_lr {found.client_lr:.3g}, server_lr {found.server_lr:.3g}"
+    return f"recommended to begin with: {ours} (now {now})"

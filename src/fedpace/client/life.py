@@ -1,0 +1,131 @@
+"""A client's life: what it is doing, and which event leads where. Every legal transition is a row of `TABLE`.
+
+Four small machines run side by side, and an event moves all of them at once:
+
+    work    what it computes                        IDLE, TRAINING, RESTING (until polled)
+    store   its send buffer, one slot               EMPTY, STORED
+    line    its upload, one at a time               FREE, SENDING (until the server has answered)
+    asked   whether the server wants what it has    NO, YES
+
+Rules that protect the table: an event that does not list a machine leaves it as it is; an event that comes in a state
+without an arrow is a mistake of the driver and raises `ProtocolError`, before anything has changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from fedpace.errors import ProtocolError
+
+
+class Work(Enum):
+    IDLE = "idle"
+    TRAINING = "training"
+    RESTING = "resting"
+
+
+class Store(Enum):
+    EMPTY = "empty"
+    STORED = "stored"
+
+
+class Line(Enum):
+    FREE = "free"
+    SENDING = "sending"
+
+
+class Asked(Enum):
+    NO = "not asked"
+    YES = "asked"
+
+
+class Event(Enum):
+    BEGIN = "a session begins"
+    FINISH = "the session is done"
+    REST = "the session is done, and the client rests until polled"
+    INTERRUPT = "the session is cut short"
+    LOSE = "the session comes to nothing"
+    POLL = "the server asks"
+    ENCODE = "the stored update is encoded and sent"
+    ANSWER = "the server has answered"
+    LEAVE = "the client goes away"
+    LEAVE_STORED = "the client goes away and keeps its stored update"
+    RECOVER = "the client restarts from its disk"
+
+
+IDLE, TRAINING, RESTING = Work
+EMPTY, STORED = Store
+FREE, SENDING = Line
+NO, YES = Asked
+
+# event -> machine -> {from: to}
+TABLE: dict[Event, dict[str, dict[Enum, Enum]]] = {
+    Event.BEGIN: {"work": {IDLE: TRAINING}},
+    Event.FINISH: {"work": {TRAINING: IDLE}, "store": {EMPTY: STORED, STORED: STORED}},
+    Event.REST: {"work": {TRAINING: RESTING}, "store": {EMPTY: STORED, STORED: STORED}},
+    Event.INTERRUPT: {"work": {TRAINING: IDLE}, "store": {EMPTY: STORED}},
+    Event.LOSE: {"work": {TRAINING: IDLE}},
+    Event.POLL: {"asked": {NO: YES, YES: YES}},
+    Event.ENCODE: {
+        "work": {IDLE: IDLE, TRAINING: TRAINING, RESTING: IDLE},
+        "store": {STORED: EMPTY},
+        "line": {FREE: SENDING},
+        "asked": {NO: NO, YES: NO},
+    },
+    Event.ANSWER: {"line": {SENDING: FREE, FREE: FREE}},  # answers may be repeated
+    Event.LEAVE: {
+        "work": {IDLE: IDLE, TRAINING: IDLE, RESTING: RESTING},
+        "store": {EMPTY: EMPTY, STORED: EMPTY},
+        "line": {FREE: FREE, SENDING: FREE},
+        "asked": {NO: NO, YES: NO},
+    },
+    Event.LEAVE_STORED: {
+        "work": {IDLE: IDLE, TRAINING: IDLE, RESTING: RESTING},
+        "line": {FREE: FREE, SENDING: FREE},
+        "asked": {NO: NO, YES: NO},
+    },
+    Event.RECOVER: {
+        "work": {IDLE: IDLE, TRAINING: IDLE, RESTING: IDLE},
+        "store": {EMPTY: EMPTY, STORED: EMPTY},
+        "asked": {NO: NO, YES: NO},
+    },
+}
+_ROWS = {event: tuple(rows.items()) for event, rows in TABLE.items()}
+
+
+@dataclass(slots=True)
+class Life:
+    """What a client is doing."""
+
+    work: Work = Work.IDLE
+    store: Store = Store.EMPTY
+    line: Line = Line.FREE
+    asked: Asked = Asked.NO
+
+    def allows(self, event: Event) -> bool:
+        return all(getattr(self, machine) in arrows for machine, arrows in _ROWS[event])
+
+    def move(self, event: Event) -> None:
+        """Let it happen; ProtocolError if it cannot happen now."""
+        if not self.allows(event):
+            raise ProtocolError(f"{event.value!r} cannot happen to a client that is {self}")
+        for machine, arrows in _ROWS[event]:
+            setattr(self, machine, arrows[getattr(self, machine)])
+
+    def __str__(self) -> str:
+        return ", ".join(state.value for state in (self.work, self.store, self.line, self.asked))
+
+
+def diagram() -> str:
+    """The table as one Mermaid state diagram per machine, for the manual."""
+    return "\n".join(_machine(name) for name in Life.__dataclass_fields__)
+
+
+def _machine(name: str) -> str:
+    lines = ["```mermaid", "stateDiagram-v2", "    direction LR", f"    state {name} {{"]
+    for event, rows in TABLE.items():
+        for before, after in rows.get(name, {}).items():
+            if before is not after:
+                lines.append(f"        {before.name} --> {after.name}: {event.name}")
+    return "\n".join([*lines, "    }", "```", ""])

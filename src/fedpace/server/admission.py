@@ -1,0 +1,86 @@
+"""What is checked of an update before anything of it is used: the type and the range of every field.
+
+Nothing here looks at what the server expects, nor into a vector. The order matters: a check that comes first must not
+be able to fail on a value that a later one would have refused.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedpace.algorithm import Algorithm
+from fedpace.server.messages import WHOLE_MODEL, Update
+from fedpace.server.state import ServerState
+
+FRAMES = ({"update"}, {"update", "control"}, {"resync"}, set[str]())
+LARGEST = 2**53  # whole numbers beyond it are not exact as floats
+
+
+def is_count(value: object, most: float = LARGEST) -> bool:
+    """A whole number in 0..most; neither True nor a float."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return whole and 0 <= value <= most  # type: ignore[operator]
+
+
+def is_amount(value: object, most: float) -> bool:
+    """A finite number in 0..most."""
+    if isinstance(value, (float, np.floating)):
+        return bool(0.0 <= value <= most)
+    return is_count(value, most)
+
+
+def objection(update: Update, algorithm: Algorithm, s: ServerState) -> str:
+    """What is wrong with the fields of an update of a known client; "" if nothing is."""
+    registered, heard = s.samples.get(update.client), s.heard.get(update.client, 0)
+    limits = algorithm.limits
+    if not is_count(update.session) or not 1 <= update.session <= heard + limits.session_jump:
+        return f"session {shown(update.session)} is none of 1..{heard + limits.session_jump}"
+    if not is_count(update.round, s.version):
+        return f"round {shown(update.round)} is none of 0..{s.version}"
+    whole = getattr(algorithm.pace.client, "averaging", None) is not None
+    if not (update.version == WHOLE_MODEL if whole else is_count(update.version)):
+        return f"version {shown(update.version)} is none this pacing rule works with"
+    if not is_amount(update.samples, limits.samples):
+        return f"samples {shown(update.samples)} are not in 0..{limits.samples:g}"
+    samples = float(update.samples) if registered is None else registered
+    return wrong_work(update, algorithm, samples) or wrong_frames(update.frames, s.x.size)
+
+
+def wrong_work(update: Update, algorithm: Algorithm, samples: float) -> str:
+    """Steps no session could have taken, or gradient weights that do not belong to them."""
+    local, limits = algorithm.local, algorithm.limits
+    most = getattr(local, "most_work", lambda samples: None)(samples)
+    most = limits.steps if most is None else min(most, limits.steps)
+    if not is_count(update.steps, most):
+        return f"steps {shown(update.steps)} are not in 0..{most}"
+    if not is_amount(update.a_norm1, limits.a_norm1):
+        return f"a_norm1 {shown(update.a_norm1)} is not in 0..{limits.a_norm1:g}"
+    if update.steps and hasattr(local, "a_norm1"):
+        weight = local.a_norm1(int(update.steps))
+        if not math.isclose(update.a_norm1, weight, rel_tol=1e-6):
+            return f"a_norm1 {shown(update.a_norm1)} does not belong to {update.steps} steps"
+    return ""
+
+
+def wrong_frames(frames: object, size: int) -> str:
+    """Frames of other names than this protocol's, or longer than any codec makes them."""
+    if not isinstance(frames, Mapping) or len(frames) > 2 or set(frames) not in FRAMES:
+        return f"frames {shown(frames)} are none of update, update and control, resync"
+    most = 1024 + 16 * size  # sparse frames with every entry and its index in full
+    for name, frame in frames.items():
+        if not isinstance(frame, bytes) or len(frame) > most:
+            return f"frame {name} is not of at most {most} bytes"
+    return ""
+
+
+def shown(value: Any) -> str:
+    """A stranger's value in a message: short, and never its own idea of what it looks like."""
+    if type(value) is int and abs(value) >= LARGEST:
+        return "too large"
+    plain = value if type(value) in (int, float, str, bool, type(None)) else type(value).__name__
+    return repr(plain)[:40]

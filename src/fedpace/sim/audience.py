@@ -1,0 +1,39 @@
+"""Passing on what happens to whoever wants to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Concatenate, ParamSpec
+
+from fedpace.errors import Stop
+from fedpace.sim.observer import HOOKS, Observer
+
+P = ParamSpec("P")
+
+
+class Audience:
+    """The observers of a run. A `Stop` raised by one is kept, and the others are told all the same."""
+
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        self.observers: list[Observer] = []
+        self.stop: Stop | None = None
+        self._hooks: dict[str, list[Callable[..., None]]] = {hook: [] for hook in HOOKS}
+        for observer in observers:
+            self.add(observer)
+
+    def add(self, observer: Observer) -> None:
+        self.observers.append(observer)
+        for hook, told in self._hooks.items():
+            if observer.wants(hook):
+                told.append(getattr(observer, hook))
+
+    def wants(self, hook: str) -> bool:
+        return bool(self._hooks[hook])
+
+    def tell(self, what: Callable[Concatenate[Any, P], None], *about: P.args, **more: P.kwargs) -> None:
+        """Call this hook of `Observer` in everyone who overrides it."""
+        for hook in self._hooks[what.__name__]:
+            try:
+                hook(*about, **more)
+            except Stop as stop:
+                self.stop = self.stop or stop

@@ -1,0 +1,120 @@
+"""Who is told what happens in a run: one protocol, with do-nothing defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fedpace.client import Session, Times
+from fedpace.server import Parcel, Step, Update
+from fedpace.vector import Vector
+
+if TYPE_CHECKING:
+    from fedpace.sim.simulation import Simulation
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the run did, counted."""
+
+    bytes_up: int = 0
+    bytes_down: int = 0
+    sessions: int = 0
+    solved: int = 0  # sessions whose result was computed
+    overwritten: int = 0
+    dropped: int = 0
+    uploads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """The state after one server step. Bytes are those since the previous record."""
+
+    version: int
+    virtual_seconds: float
+    clients: tuple[int, ...]  # in order of arrival, with multiplicity
+    staleness: tuple[int, ...]  # aligned with `clients`
+    bytes_up: int
+    bytes_down: int
+    metrics: Mapping[str, float] = field(default_factory=dict)  # empty when not evaluated
+    clipped: int = 0  # updates that were scaled down
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """A stretch of one client's time."""
+
+    client: int
+    start: float
+    end: float
+    kind: str  # train | upload | download
+    version: int
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a session: consumed | overwritten | dropped | refused, and by which step."""
+
+    client: int
+    session: int
+    fate: str
+    version: int | None = None  # the step that consumed it
+
+
+class Observer:
+    """Does nothing. Recorders, progress, trackers and invariant checks override what they care for.
+
+    Raising `fedpace.Stop(reason)` in any of these ends the run on purpose, once the event under way is over.
+    """
+
+    # ------------------------------------------------------------ what a run reports
+
+    def recorded(self, record: StepRecord, x: Vector) -> None:
+        """The server took a step: with its metrics, where it was evaluated, and the model after it."""
+
+    def activity(self, activity: Activity) -> None:
+        """A client has spent a stretch of time."""
+
+    def fate(self, fate: Fate) -> None:
+        """What became of a session."""
+
+    def resumed(self, steps: Sequence[StepRecord]) -> None:
+        """The run goes on from a checkpoint: these steps lie behind, all that was reported later is taken back."""
+
+    # ------------------------------------------------------------ every detail of it
+
+    def began(self, client: int, session: Session, now: float) -> None:
+        """A client took a model out of its receive buffer."""
+
+    def trained(self, client: int, session: Session, times: Times, until: float) -> None:
+        """A session is done, interrupted or lost."""
+
+    def uploading(self, client: int, update: Update, now: float, until: float) -> None:
+        """An update is on its way."""
+
+    def ended(self, client: int, session: int, fate: str) -> None:
+        """A session came to nothing: overwritten, dropped or refused. Those in a step are told by `stepped`."""
+
+    def sent_up(self, client: int, update: Update) -> None:
+        """These bytes have reached the server."""
+
+    def sent_down(self, client: int | None, parcel: Parcel, copies: int = 1) -> None:
+        """These bytes are sent to a client, or to `copies` of them at once."""
+
+    def lossy(self, direction: str, meant: Vector, used: Vector) -> None:
+        """A link made `used` of `meant`."""
+
+    def stepped(self, step: Step, now: float, tally: Tally) -> None:
+        """The server took a step."""
+
+    def dispatched(self, simulation: Simulation) -> None:
+        """The server has sent what it had to send at this instant."""
+
+    def wants(self, hook: str) -> bool:
+        """Whether it is to be told: what it overrides, unless it says otherwise."""
+        return getattr(type(self), hook) is not getattr(Observer, hook)
+
+
+HOOKS = tuple(name for name in vars(Observer) if not name.startswith("_") and name != "wants")

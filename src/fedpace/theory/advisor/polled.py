@@ -1,0 +1,50 @@
+"""DeFedAvg, both variants: rates, bounds, and how far more updates per step still mean fewer steps."""
+
+from __future__ import annotations
+
+from fedpace.theory import defedavg_bounds as bounds
+from fedpace.theory.defedavg_bounds import Rates
+from fedpace.theory.figure import EXACT, ORDER, SUFFICIENT, UPPER, Figure, Section, rate_held
+from fedpace.theory.setting import Setting
+
+DEFEDAVG = "DeFedAvg"
+
+
+def polled(
+    setting: Setting, client_lr: float, server_lr: float, delay: int, rounds: int, *, iid: bool
+) -> Section:
+    """Theorem 1 (non-IID, clients drawn) or 2 (IID, first come)."""
+    name, theorem = ("defedavg_iid", "Theorem 2") if iid else ("defedavg_niid", "Theorem 1")
+    limit = (bounds.iid_limit if iid else bounds.niid_limit)(setting, server_lr, delay)
+    rate, at = rate_held(client_lr, limit)
+    bound = (bounds.iid_bound if iid else bounds.niid_bound)(setting, Rates(rate, server_lr), rounds)
+    own = (bounds.iid_rates if iid else bounds.niid_rates)(setting, rounds)
+    least = (bounds.iid_least_rounds if iid else bounds.niid_least_rounds)(setting, delay)
+    most = (bounds.iid_most_updates if iid else bounds.niid_most_updates)(setting, delay, rounds)
+    condition = f"{DEFEDAVG}, ({'13' if iid else '11'})"
+    where = f"{DEFEDAVG}, {theorem}"
+    figures = (
+        Figure("client_lr up to which the bound holds", limit, SUFFICIENT, condition),
+        Figure(f"mean squared gradient after {rounds} steps{at}", bound.total, UPPER, where),
+        Figure("client_lr of the theorem", own.client_lr, SUFFICIENT, where),
+        Figure("server_lr of the theorem", own.server_lr, SUFFICIENT, where),
+        Figure("steps from which these meet the condition", least, SUFFICIENT, condition),
+        Figure("updates per step with linear speedup", most, SUFFICIENT, f"{condition} in {rounds} steps"),
+        Figure(
+            "speedup of this many updates, in steps", setting.m, ORDER, f"{where}: steps to a target ~ 1/n"
+        ),
+    )
+    return Section(name, figures if iid else (*figures, *_absence(setting, rounds)))
+
+
+def _absence(setting: Setting, rounds: int) -> tuple[Figure, ...]:
+    drawn = 1 - (1 - 1 / setting.clients) ** setting.m
+    longest = bounds.longest_absence(setting.clients, setting.m, rounds)
+    order = bounds.delay_order(setting.clients, setting.m, rounds)
+    return (
+        Figure("chance of a client to be drawn in a step", drawn, EXACT, "1 - (1 - 1/N)^n"),
+        Figure("steps until everybody is drawn again", longest, UPPER, "95 % of runs, union bound"),
+        Figure(
+            "the paper's order of the delay", order, ORDER, f"{DEFEDAVG}, section 3: (1 + log(NT/0.05)) / p"
+        ),
+    )
