@@ -22,6 +22,8 @@ import numbers
 from collections.abc import Iterable
 from typing import Any
 
+from fedpace.untrusted import as_number, brief
+
 
 class FedpaceError(Exception):
     """Root of every error raised on purpose."""
@@ -85,10 +87,13 @@ class InterruptedRun(KeyboardInterrupt):
         self.run = run
 
 
+MOST_COUNT = 2**63 - 1  # what a database and a 64-bit loop can hold
+
+
 def require(ok: bool, what: str, got: object, allowed: str) -> None:
     """Raise ConfigError in the one shape all our messages share."""
     if not ok:
-        raise ConfigError(f"{what} must be {allowed}; got {got!r}")
+        raise ConfigError(f"{what} must be {allowed}; got {brief(got)}")
 
 
 def unknown(what: str, got: str, allowed: Iterable[str]) -> ConfigError:
@@ -96,7 +101,7 @@ def unknown(what: str, got: str, allowed: Iterable[str]) -> ConfigError:
     names = sorted(allowed)
     near = difflib.get_close_matches(str(got), names, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    return ConfigError(f"{what} must be one of {', '.join(names)}; got {got!r}{hint}")
+    return ConfigError(f"{what} must be one of {', '.join(names)}; got {brief(got)}{hint}")
 
 
 def require_number(
@@ -110,7 +115,7 @@ def require_number(
     allowed: str,
 ) -> None:
     """`low <= value <= high` and `above < value < below`; NaN, text and None are refused."""
-    number = float(value) if not isinstance(value, bool) and isinstance(value, numbers.Real) else math.nan
+    number = as_number(value)
     require(low <= number <= high and above < number < below, what, value, allowed)
 
 
@@ -119,7 +124,9 @@ def require_flag(value: object, what: str) -> None:
     require(isinstance(value, bool), what, value, "True or False")
 
 
-def require_count(value: object, what: str, *, low: int = 1) -> None:
-    """A whole number of at least `low`."""
-    ok = not isinstance(value, bool) and isinstance(value, numbers.Integral) and int(value) >= low
-    require(ok, what, value, f"a whole number >= {low}")
+def require_count(value: object, what: str, *, low: int = 1, high: int = MOST_COUNT) -> None:
+    """A whole number of at least `low`, and of at most `high`."""
+    whole = not isinstance(value, bool) and isinstance(value, numbers.Integral)
+    number = int(value) if whole else low - 1  # type: ignore[call-overload]
+    bounds = f"a whole number >= {low}" if number <= high else f"a whole number in {low}..{high}"
+    require(low <= number <= high, what, value, bounds)

@@ -213,7 +213,10 @@ def test_the_picture_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["--epochs", "2"], "--epochs must come with --samples or --task; got neither"),
         (["--epochs", "0", "--samples", "1,2"], "--epochs must be a whole number >= 1; got '0'"),
         (["--steps", "2,x"], "--steps must be a whole number >= 1; got 'x'"),
-        (["--steps", "1,2", "--samples", "1,nan"], "--samples must be a number; got 'nan'"),
+        (
+            ["--steps", "1,2", "--samples", "1,nan"],
+            "--samples must be a number in [-1e+12, 1e+12]; got 'nan'",
+        ),
         (["--steps", "1,2", "--samples", "1,2,3"], "p must be 2 shares, one per client; got 3"),
         (["--steps", "1,2", "--momentum", "-0.1"], "SGD.momentum must be in [0, 1); got -0.1"),
         (

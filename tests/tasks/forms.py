@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import io
 import json
-import pickle
 import tarfile
 from pathlib import Path
 
@@ -77,17 +76,45 @@ def gzipped(contents):
 
 
 def python_batches(arrays, classes):
-    """As the authors pickled them: bytes as keys, rows of planes, labels as a list."""
-    key = b"labels" if classes == 10 else b"fine_labels"
-
-    def batch(x, y):
-        rows = np.ascontiguousarray(x.transpose(0, 3, 1, 2).reshape(len(x), -1))
-        return pickle.dumps({b"data": rows, key: y.tolist(), b"batch_label": b"a batch"}, protocol=2)
-
+    """Pickled as the authors did."""
     names = cifar.BATCHES[classes]
     xs, ys = np.array_split(arrays["x_train"], len(names)), np.array_split(arrays["y_train"], len(names))
-    parts = {name: batch(x, y) for name, x, y in zip(names, xs, ys, strict=True)}
-    return {**parts, cifar.TEST[classes]: batch(arrays["x_test"], arrays["y_test"])}
+    parts = {name: python_batch(x, y, classes) for name, x, y in zip(names, xs, ys, strict=True)}
+    return {**parts, cifar.TEST[classes]: python_batch(arrays["x_test"], arrays["y_test"], classes)}
+
+
+def python_batch(x, y, classes):
+    """Byte by byte what Python 2 and the numpy of 2009 wrote: text as strings, rows of planes, labels as a list."""
+    rows = np.ascontiguousarray(x.transpose(0, 3, 1, 2).reshape(len(x), -1))
+    label = b"labels" if classes == 10 else b"fine_labels"
+    return b"".join(
+        (
+            b"\x80\x02}q\x01(",
+            py2_text(b"batch_label") + b"q\x02" + py2_text(b"training batch 1 of 5") + b"q\x03",
+            py2_text(label) + b"q\x04]q\x05(" + b"".join(b"K" + bytes([n]) for n in y) + b"e",
+            py2_text(b"data") + b"q\x06" + py2_array(rows.tobytes(), rows.shape),
+            py2_text(b"filenames") + b"q\x0e]q\x0f(",
+            b"".join(py2_text(b"leptodactylus_pentadactylus_s_%06d.png" % n) for n in range(len(x))),
+            b"eu.",
+        )
+    )
+
+
+def py2_text(text):
+    return b"U" + bytes([len(text)]) + text
+
+
+def py2_array(raw, shape, code=b"u1", state=b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"):
+    """numpy.core.multiarray._reconstruct, then the state of the array."""
+    lengths = b"".join(b"J" + int(n).to_bytes(4, "little", signed=True) for n in shape)
+    return b"".join(
+        (
+            b"cnumpy.core.multiarray\n_reconstruct\nq\x07cnumpy\nndarray\nq\x08K\x00\x85U\x01b\x87Rq\t(K\x01",
+            b"(" + lengths + b"t",
+            b"cnumpy\ndtype\nq\n" + py2_text(code) + b"K\x00K\x01\x87Rq\x0b" + state,
+            b"\x89T" + len(raw).to_bytes(4, "little") + raw + b"tb",
+        )
+    )
 
 
 def png_strips(arrays):

@@ -19,7 +19,7 @@ import pytest
 import fedpace
 from fedpace.errors import ConfigError
 from fedpace.tasks.datasets import catalogue, fetch, find, idx, shakespeare, store
-from fedpace.tasks.datasets.archive import decompressed
+from fedpace.tasks.datasets.bounded import decompressed
 from fedpace.tasks.datasets.cifar import SUPERCLASS
 from fedpace.tasks.datasets.data import Data
 from fedpace.tasks.datasets.unpickle import unpickle
@@ -203,7 +203,7 @@ def test_an_npz_that_lacks_an_array(tmp_path):
 
 def test_objects_in_an_npz_are_refused(tmp_path):
     path = forms.as_npz(tmp_path / "in", "mnist", {**MNIST, "y_test": np.array([{}], dtype=object)})
-    assert "is damaged (Object arrays cannot be loaded when allow_pickle=False)" in complaint("mnist", path)
+    assert complaint("mnist", path).endswith("y_test must be whole numbers in 0..255; got |O (1,)")
 
 
 @pytest.mark.parametrize("path", ["nowhere", "empty"])
@@ -239,8 +239,8 @@ def test_a_pickle_cannot_run_anything(tmp_path):
     assert not (tmp_path / "pwned").exists()
 
 
-@pytest.mark.parametrize("protocol", range(6))
-def test_plain_data_is_unpickled_at_any_protocol(protocol):
+@pytest.mark.parametrize("protocol", range(2, 6))
+def test_plain_data_is_read_at_any_protocol_since_the_authors(protocol):
     value = {b"data": np.arange(6, dtype=np.uint8).reshape(2, 3), b"labels": [1, 2], b"name": b"\xff\x00"}
     again = unpickle(pickle.dumps(value, protocol=protocol), "a pickle")
     assert again.keys() == value.keys() and again[b"labels"] == [1, 2] and again[b"name"] == b"\xff\x00"
@@ -501,7 +501,11 @@ def test_malformed_idx(content, line):
         ),
         (
             {b"data": np.zeros((2, 3072), np.uint8), b"labels": [1]},
-            "data_batch_1 must have labels, one per image",
+            "data_batch_1 must have one label per image; got 2 images, labels (1,)",
+        ),
+        (
+            {b"data": np.zeros((2, 3072), np.uint8), b"labels": [1, 10]},
+            "data_batch_1 labels must be a list of whole numbers in 0..9; it is not",
         ),
     ],
 )
@@ -515,7 +519,7 @@ def test_malformed_npz(tmp_path):
     path = forms.as_npz(tmp_path / "in", "cifar10", {**CIFAR10, "x_train": CIFAR10["x_train"][..., 0]})
     assert "x_train must be of shape (N, 32, 32, 3); got (200, 32, 32)" in complaint("cifar10", path)
     path = forms.as_npz(tmp_path / "in", "mnist", {**MNIST, "x_train": MNIST["x_train"] / 255})
-    assert "mnist.npz x_train must be whole numbers in 0..255; got float64 (40, 28, 28)" in complaint(
+    assert "mnist.npz x_train must be whole numbers in 0..255; got <f8 (40, 28, 28)" in complaint(
         "mnist", path
     )
 

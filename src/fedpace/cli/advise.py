@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli.parser import count, seed
+from fedpace.cli.parser import count, number, seed, share
 from fedpace.cli.settings import setting
 from fedpace.errors import ConfigError
+
+MOST_STEPS = 1_000_000  # of a session: bounds sum over every one of them
+MOST_EPOCHS = 1_000
 
 if TYPE_CHECKING:
     from fedpace.server_opt import Stages
@@ -89,7 +91,7 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
     server = parser.add_argument_group("server momentum")
     server.add_argument("--server-lr", type=numbers, metavar="LR,LR,...", help="one per stage, falling")
     server.add_argument("--beta", type=number, metavar="B", help="first stage's (default: 0.9)")
-    server.add_argument("--nu", type=number, metavar="NU", help="first stage's (default: 0.9)")
+    server.add_argument("--nu", type=share, metavar="NU", help="first stage's (default: 0.9)")
     server.add_argument("--couple", choices=("nu", "nag", "beta"), help="what stays the same (default: nu)")
     server.add_argument(
         "--delay", type=delay, metavar="S", help="largest staleness of autonomous clients, uniform on 0..S"
@@ -221,17 +223,6 @@ def _stages(args: argparse.Namespace) -> Stages:
         return multistage(args.server_lr, args.rounds, 0.9 if args.beta is None else args.beta, nu, couple)
 
 
-def number(text: str) -> float:
-    """A finite number, as argparse's `type`."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"must be a number; got {text!r}")
-    return value
-
-
 def numbers(text: str) -> list[float]:
     """`0.5,0.3`, as argparse's `type`."""
     return [number(word) for word in text.split(",")]
@@ -239,7 +230,7 @@ def numbers(text: str) -> list[float]:
 
 def counts(text: str) -> list[int]:
     """`2,5,9`, as argparse's `type`."""
-    return [count(word.strip()) for word in text.split(",")]
+    return [count(word.strip(), high=MOST_STEPS) for word in text.split(",")]
 
 
 def delay(text: str) -> int:
@@ -250,4 +241,4 @@ def delay(text: str) -> int:
 def epochs(text: str) -> tuple[int, int]:
     """`2` or `1..6`, as argparse's `type`."""
     low, dots, high = text.partition("..")
-    return count(low), count(high if dots else low)
+    return count(low, high=MOST_EPOCHS), count(high if dots else low, high=MOST_EPOCHS)

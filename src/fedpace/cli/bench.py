@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import show
 from fedpace.cli.experiment import add_options, load_task, make_algorithms
-from fedpace.cli.parser import count
+from fedpace.cli.parser import repeats
 from fedpace.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what", nargs="*", metavar="WHAT", help=f"{', '.join(WHAT)} (default: {' '.join(USUAL)})"
     )
-    parser.add_argument("--repeats", type=count, default=5, metavar="N", help="turns (default: %(default)s)")
+    parser.add_argument(
+        "--repeats", type=repeats, default=5, metavar="N", help="turns (default: %(default)s)"
+    )
     parser.add_argument("--json", metavar="FILE", help="write all numbers there, too")
     parser.add_argument("--peers", action="store_true", help="also run other frameworks, where installed")
     parser.add_argument(

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fedpace.cli import experiment, keep, show
-from fedpace.cli.parser import count
+from fedpace.cli.parser import number, repeats
 from fedpace.cli.population import population
 from fedpace.errors import DivergedError, StalledError, unknown
+from fedpace.untrusted import brief, visible
 
 if TYPE_CHECKING:
     from fedpace.compute.protocol import Task
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seeds",
-        type=count,
+        type=repeats,
         default=1,
         metavar="K",
         help="runs of each, from --seed on (default: %(default)s)",
@@ -64,11 +65,14 @@ def target(text: str) -> Target:
     """`accuracy=0.8`, as argparse's `type`."""
     name, _, value = text.partition("=")
     try:
-        if name == "accuracy" and float(value) > 1:
-            raise argparse.ArgumentTypeError(f"accuracy must be a share in [0, 1], such as 0.9; got {value}")
-        return name, float(value)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be METRIC=VALUE such as accuracy=0.8; got {text!r}") from None
+        goal = number(value)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f"must be METRIC=VALUE such as accuracy=0.8; got {brief(text)}"
+        ) from None
+    if name == "accuracy" and not 0 <= goal <= 1:
+        raise argparse.ArgumentTypeError(f"accuracy must be a share in [0, 1], such as 0.9; got {value}")
+    return name, goal
 
 
 def _all_runs(args: argparse.Namespace) -> dict[str, list[Run]]:
@@ -105,7 +109,7 @@ def _one_run(what: keep.Experiment, store: Store | None, *, quiet: bool) -> Run:
     if entry is not None and not quiet:
         print(f"{label}: kept as {entry.name}", file=sys.stderr)
     if entry is not None and entry.note:
-        print(f"fedpace compare: {label}: {entry.note}", file=sys.stderr)
+        print(visible(f"fedpace compare: {label}: {entry.note}"), file=sys.stderr)
     return run
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from fedpace import __version__
 from fedpace.cli.parser import Parser
 from fedpace.errors import FedpaceError, unknown
+from fedpace.untrusted import visible
 
 VERBS = {
     "run": "Simulate one algorithm and show what came out.",
@@ -28,6 +29,8 @@ VERBS = {
     "data": "Get, import, check and look at data sets.",
     "bench": "Measure fedpace beside bare torch loops, on this machine.",
 }
+
+LONGEST_LINE = 2000  # characters of an error
 
 _HELP = """\
 usage: fedpace COMMAND ...
@@ -56,6 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         return _fail(verb, error, 2)
+    except MemoryError as error:
+        return _fail(verb, f"memory does not suffice for this ({error or 'nothing is left'})", 2)
+    except OverflowError as error:
+        return _fail(verb, f"a number is too large to compute with ({error})", 2)
     except KeyboardInterrupt:
         return _fail(verb, "interrupted", 130)
     except SystemExit as stop:  # argparse after --help
@@ -90,10 +97,15 @@ def _run_verb(verb: str, words: Sequence[str]) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.simplefilter("ignore", RuntimeWarning)  # overflow in a run that diverges: that is reported
-        warnings.showwarning = lambda message, *_: print(f"fedpace {verb}: note: {message}", file=sys.stderr)
+        warnings.showwarning = lambda message, *_: print(
+            visible(f"fedpace {verb}: note: {message}"), file=sys.stderr
+        )
         return int(args.command(args))
 
 
 def _fail(verb: str | None, error: object, code: int) -> int:
-    print(f"fedpace {verb}: {error}" if verb else f"fedpace: {error}", file=sys.stderr)
+    line = visible(str(error))
+    if len(line) > LONGEST_LINE:
+        line = f"{line[: LONGEST_LINE // 2]} ... {line[-LONGEST_LINE // 2 :]}"
+    print(f"fedpace {verb}: {line}" if verb else f"fedpace: {line}", file=sys.stderr)
     return code

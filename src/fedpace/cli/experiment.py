@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli.parser import count, seed
+from fedpace.cli.parser import count, processes, seed
 from fedpace.cli.settings import build, distribute, setting
 from fedpace.errors import unknown
 
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument(
         "--workers",
-        type=count,
+        type=processes,
         default=cores(),
         metavar="N",
         help="processes, where solves are worth them (default: %(default)s)",

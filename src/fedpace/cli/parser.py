@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from typing import Any, NoReturn
 
-from fedpace.errors import ConfigError, unknown
+from fedpace.errors import MOST_COUNT, ConfigError, unknown
+from fedpace.untrusted import brief
 
 _INVALID_CHOICE = re.compile(
     r"argument (?P<what>.+?): invalid choice: (?P<got>.+?) \(choose from (?P<all>.+)\)"
@@ -32,19 +34,55 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError(_reworded(message))
 
 
-def count(text: str, low: int = 1) -> int:
+MOST = 2**31 - 1  # of anything that is counted: clients, server steps
+MOST_PROCESSES = 1024
+MOST_REPEATS = 10_000
+LARGEST = 1e12  # of any other number: its fourth power, and the product of several, is still one
+
+
+def count(text: str, low: int = 1, high: int = MOST) -> int:
     """A whole number of at least `low`, as argparse's `type`."""
-    if not re.fullmatch(r"[0-9]+", text) or int(text) < low:
-        raise argparse.ArgumentTypeError(f"must be a whole number >= {low}; got {text!r}")
+    if not re.fullmatch(r"[0-9]+", text) or len(text) <= 20 and int(text) < low:
+        raise argparse.ArgumentTypeError(f"must be a whole number >= {low}; got {brief(text)}")
+    if len(text) > 20 or int(text) > high:
+        raise argparse.ArgumentTypeError(f"must be a whole number in {low}..{high}; got {brief(text)}")
     return int(text)
 
 
 def seed(text: str) -> int:
     """A whole number >= 0 that a database can hold, as argparse's `type`."""
-    number = count(text, low=0)
-    if number >= 2**63:
-        raise argparse.ArgumentTypeError(f"must be below 2^63; got {text!r}")
-    return number
+    return count(text, low=0, high=MOST_COUNT)
+
+
+def processes(text: str) -> int:
+    """How many processes at a time, as argparse's `type`."""
+    return count(text, high=MOST_PROCESSES)
+
+
+def repeats(text: str) -> int:
+    """How often the same is done again, as argparse's `type`."""
+    return count(text, high=MOST_REPEATS)
+
+
+def number(text: str, low: float = -LARGEST, high: float = LARGEST) -> float:
+    """A number that can be computed with, as argparse's `type`."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not low <= value <= high:
+        raise argparse.ArgumentTypeError(f"must be a number in [{low:g}, {high:g}]; got {brief(text)}")
+    return value
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1, as argparse's `type`."""
+    return number(text, low=0, high=1)
+
+
+def amount(text: str) -> float:
+    """A number >= 0, as argparse's `type`."""
+    return number(text, low=0)
 
 
 def _reworded(message: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedpace.cli.parser import LARGEST
 from fedpace.errors import ConfigError
+from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
     from fedpace.sim import Population
@@ -40,8 +41,10 @@ def population(text: str | None) -> Population | None:
     elif Path(text).is_file():
         return _from_file(Path(text))
     elif Path(text).suffix or "/" in text:
-        raise ConfigError(f"--population must be a file that is there, or {', '.join(FORMS)}; got {text!r}")
-    raise ConfigError(f"--population must be {', '.join(FORMS)}; got {text!r}")
+        raise ConfigError(
+            f"--population must be a file that is there, or {', '.join(FORMS)}; got {brief(text)}"
+        )
+    raise ConfigError(f"--population must be {', '.join(FORMS)}; got {brief(text)}")
 
 
 def _preset(name: str, dataset: str) -> Population:
@@ -64,21 +67,22 @@ def _law(name: str, numbers: Sequence[float]) -> Population:
 def _numbers(words: Sequence[str]) -> list[float] | None:
     """As numbers, or None if any is something else."""
     number = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
-    return [float(word) for word in words] if all(re.fullmatch(number, w.strip()) for w in words) else None
+    found = [float(word) for word in words if re.fullmatch(number, word.strip())]
+    tame = all(abs(value) <= LARGEST for value in found)
+    return found if len(found) == len(words) and tame else None
 
 
 def _from_file(path: Path) -> Population:
-    from fedpace.record.traces import read_trace
+    from fedpace.record.traces import read_table, read_trace
     from fedpace.sim import Population
 
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        columns = set(rows.fieldnames or ())
-        if {"client", "from", "to"} <= columns:
-            return Population(solve_s=1.0).with_windows(read_trace(path))
-        if {"client", "compute_s"} <= columns:
-            return _from_times(list(rows), path)
-    raise ConfigError(f"{path} must have {FORMS['FILE'].removeprefix('CSV with ')}; got {sorted(columns)}")
+    columns, rows = read_table(path, "--population")
+    if {"client", "from", "to"} <= set(columns):
+        return Population(solve_s=1.0).with_windows(read_trace(path))
+    if {"client", "compute_s"} <= set(columns):
+        return _from_times(rows, path)
+    allowed = FORMS["FILE"].removeprefix("CSV with ")
+    raise ConfigError(f"{path} must have {allowed}; got {brief(sorted(columns))}")
 
 
 def _from_times(rows: Sequence[dict[str, str]], path: Path) -> Population:
@@ -90,8 +94,10 @@ def _from_times(rows: Sequence[dict[str, str]], path: Path) -> Population:
         times = {
             name: [float(row.get(name) or 0) for row in ordered] for name in ("compute_s", "up_s", "down_s")
         }
-    except ValueError as error:
-        raise ConfigError(f"{path} must hold numbers; got {error}") from None
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{path} must hold numbers; got {str(error)[:200]}") from None
+    if not all(0 <= seconds <= LARGEST for column in times.values() for seconds in column):
+        raise ConfigError(f"{path} must hold seconds from 0 to {LARGEST:g}; got others")
     if clients != list(range(len(clients))):
         raise ConfigError(f"{path} must have one row for each client from 0 on; got clients {clients[:8]}...")
     return Population.from_times(times["compute_s"], times["up_s"], times["down_s"])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import TYPE_CHECKING
 
 from fedpace.cli.runs import state
+from fedpace.errors import StorageError
+from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
     from fedpace.record.page import Kept
@@ -36,6 +39,13 @@ def command(args: argparse.Namespace) -> int:
     return 0
 
 
+def _clients(entry: Entry) -> int:
+    text = entry.experiment.get("clients", "")
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise StorageError(f"the run store has a damaged run, {entry.name!r}: its clients are {brief(text)}")
+    return int(text)
+
+
 def _kept(store: Store, entry: Entry) -> Kept:
     from fedpace.bibliography import PAPERS
     from fedpace.record import artifacts
@@ -50,7 +60,7 @@ def _kept(store: Store, entry: Entry) -> Kept:
     return Kept(
         label=entry.name,
         run=artifacts.load(store, entry),
-        clients=int(entry.experiment["clients"]),
+        clients=_clients(entry),
         state=state(store, entry),
         facts=facts | {"note": entry.note},
         papers=[PAPERS[key] for key in entry.about.get("papers", ()) if key in PAPERS],

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedpace.cli.parser import count
+from fedpace.cli.parser import processes, repeats
 
 if TYPE_CHECKING:
     from fedpace.reproduce.cell import Cell
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", metavar="NAME", nargs="+", help="experiments, `all`, or `list` to see them")
     parser.add_argument("--edition", choices=("quick", "full"), default="quick", help="default: %(default)s")
-    parser.add_argument("--seeds", type=count, default=3, metavar="K", help="default: %(default)s")
+    parser.add_argument("--seeds", type=repeats, default=3, metavar="K", help="default: %(default)s")
     parser.add_argument(
         "--jobs",
-        type=count,
+        type=processes,
         default=1,
         metavar="J",
         help="runs at a time, one process each (default: %(default)s)",

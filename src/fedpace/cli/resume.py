@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fedpace.cli import keep, run
-from fedpace.cli.parser import Parser, count
+from fedpace.cli.parser import Parser, processes
 from fedpace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="as for `fedpace run` (default: %(default)s)",
     )
-    parser.add_argument("--workers", type=count, metavar="N", help="processes (default: as before)")
+    parser.add_argument("--workers", type=processes, metavar="N", help="processes (default: as before)")
     keep.add_track_option(parser)
     run.add_output(parser)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fedpace.cli import show
 from fedpace.cli.parser import Parser
 from fedpace.errors import ConfigError
+from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
     from fedpace.record.store import Entry, Store
@@ -43,8 +44,11 @@ def command(args: argparse.Namespace) -> int:
         case "show":
             _show(store, store[args.name])
         case "delete":
-            for entry in [store[name] for name in args.names]:  # all are there before the first one goes
-                store.delete(entry.name)
+            numbers = {
+                name: store.number(name) for name in args.names
+            }  # all are there before the first one goes
+            for name in numbers:
+                store.delete(name)
         case "export":
             _export(store, [store[name] for name in args.names] or store.entries(), Path(args.output))
         case _:
@@ -100,7 +104,7 @@ def _show(store: Store, entry: Entry) -> None:
     print(entry.name)
     for name, text in facts:
         if text:
-            print(f"  {name:<15}{text}")
+            print(visible(f"  {name:<15}{text}"))
     run = artifacts.load(store, entry)
     if run.history:
         print()

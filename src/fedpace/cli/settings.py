@@ -6,15 +6,18 @@ import argparse
 import ast
 import importlib
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from fedpace.cli.parser import MOST
 from fedpace.errors import ConfigError, unknown
+from fedpace.untrusted import brief
 
 _RULES = ("pace", "local", "link", "aggregate", "server_opt")  # where the classes in a value may come from
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
-_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
+_RANGE = re.compile(r"(-?\d{1,20})\.\.(-?\d{1,20})")
 _CONSTANTS = {"true": True, "false": False, "none": None}  # in any case, as people write them
 _WORD = re.compile(r"[A-Za-z_][\w.:,/+-]*")
 
@@ -35,7 +38,7 @@ def parse_value(text: str) -> Any:
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
     if match := _RANGE.fullmatch(text):
-        return int(match[1]), int(match[2])
+        return _tame((int(match[1]), int(match[2])))
     try:
         tree = ast.parse(text, mode="eval").body
         return _evaluate(tree)
@@ -45,7 +48,7 @@ def parse_value(text: str) -> Any:
     if _WORD.fullmatch(text):
         return text
     allowed = "a number, a word, a list, 1..6, or a rule such as TopK(ratio=0.01)"
-    raise ConfigError(f"value must be {allowed}; got {text!r}")
+    raise ConfigError(f"value must be {allowed}; got {brief(text)}")
 
 
 def distribute(
@@ -90,7 +93,17 @@ def _evaluate(node: ast.expr) -> Any:
         case ast.Tuple(elts=items):
             return tuple(_evaluate(item) for item in items)
         case _:
-            return ast.literal_eval(node)
+            return _tame(ast.literal_eval(node))
+
+
+def _tame(value: Any) -> Any:
+    """A literal that no loop would run for ever over: all whole numbers of the algorithms count something."""
+    for number in value if isinstance(value, tuple | list | set | dict) else (value,):
+        if isinstance(number, int) and abs(number) > MOST:
+            raise ConfigError(f"whole numbers must be in {-MOST}..{MOST}; got {brief(number)}")
+        if isinstance(number, float) and not math.isfinite(number):
+            raise ConfigError(f"numbers must be finite; got {number}")
+    return value
 
 
 def _construct(name: str, args: list[Any], options: Mapping[str, Any]) -> Any:

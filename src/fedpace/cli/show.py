@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from fedpace.untrusted import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -35,21 +37,23 @@ def console() -> Console:
     from rich.console import Console
 
     wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=120 if wide else None, highlight=False)
+    return Console(width=120 if wide else None, highlight=False, markup=False)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str, caption: str = "") -> None:
     """A plain ruled table; `align` has one of l(eft), r(ight) and t(ext that may wrap) per column."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
-    ruled = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, caption=caption, caption_justify="left"
-    )
+    below = Text("\n".join(map(visible, caption.split("\n")))) if caption else None
+    ruled = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, caption=below, caption_justify="left")
     for title, side in zip(header, align, strict=True):
-        ruled.add_column(title, justify="right" if side == "r" else "left", no_wrap=side != "t")
+        ruled.add_column(
+            Text(visible(title)), justify="right" if side == "r" else "left", no_wrap=side != "t"
+        )
     for row in rows:
-        ruled.add_row(*row)
+        ruled.add_row(*(Text(visible(cell)) for cell in row))
     console().print(ruled)
 
 
@@ -82,7 +86,7 @@ def _compression(run: Run) -> list[tuple[str, str]]:
     for side in ("up", "down"):
         lane = run.traffic.get(side, {})
         if getattr(getattr(run.algorithm, side), "tau", 0):
-            rows.append((f"lazy rule fired {side}", f"{lane['firing_rate']:.1%}"))
+            rows.append((f"lazy rule fired {side}", f"{lane.get('firing_rate', 0.0):.1%}"))
         if lane.get("relative_error"):
             rows.append((f"compression error {side}", f"{lane['relative_error']:.1%} of the norm"))
         if lane.get("phantom"):

@@ -11,16 +11,19 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import experiment, keep, show
-from fedpace.cli.parser import count
+from fedpace.cli.parser import LARGEST, amount, number, processes, repeats
 from fedpace.cli.settings import parse_value
 from fedpace.cli.trial import Answer, Job, OnRay, OnThisMachine, known
-from fedpace.errors import ConfigError, unknown
+from fedpace.errors import ConfigError, require, unknown
+from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
     from fedpace.record.sweep import Grid, Point, Sampler, Settings
 
 SHOWN = 10  # rows of the table
 STOP_ABOVE = 100.0
+MOST_VALUES = 10_000  # of one parameter
+MOST_POINTS = 100_000  # of a grid
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,18 +41,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(workers=1)
     how = parser.add_argument_group("sweep")
     how.add_argument("--metric", metavar="NAME", help="what is best (default: accuracy, or loss)")
-    how.add_argument("--seeds", type=count, default=1, metavar="K", help="runs of each, from --seed on")
-    how.add_argument("--processes", type=count, metavar="N", help="runs at a time (default: one per core)")
+    how.add_argument("--seeds", type=repeats, default=1, metavar="K", help="runs of each, from --seed on")
+    how.add_argument(
+        "--processes", type=processes, metavar="N", help="runs at a time (default: one per core)"
+    )
     how.add_argument(
         "--stop-above",
-        type=float,
+        type=amount,
         default=STOP_ABOVE,
         metavar="X",
         help="stop a run whose loss has grown to X times its least (default: %(default)g)",
     )
     how.add_argument("--sampler", choices=("grid", "optuna"), default="grid", help="default: %(default)s")
     how.add_argument(
-        "--trials", type=count, default=30, metavar="N", help="with optuna (default: %(default)s)"
+        "--trials", type=repeats, default=30, metavar="N", help="with optuna (default: %(default)s)"
     )
     keep.add_store_options(parser)
     out = parser.add_argument_group("output")
@@ -101,12 +106,18 @@ def axis(text: str) -> tuple[str, list[Any]]:
 
 def _range(text: str) -> Iterator[float | int]:
     """From, to and step; the end belongs to it. In decimal, so that 0.1:0.3:0.1 has three values."""
+    words = text.split(":")
     try:
-        first, last, step = map(Decimal, text.split(":"))
-    except InvalidOperation:
-        raise ConfigError(f"values must be FROM:TO:STEP in numbers; got {text!r}") from None
-    if step <= 0 or last < first:
-        raise ConfigError(f"values must be FROM:TO:STEP with FROM <= TO and STEP > 0; got {text!r}")
+        first, last, step = map(Decimal, words)
+        for word in words:
+            number(word)
+    except (InvalidOperation, argparse.ArgumentTypeError):
+        allowed = f"FROM:TO:STEP in numbers of at most {LARGEST:g}"
+        raise ConfigError(f"values must be {allowed}; got {brief(text)}") from None
+    if float(step) <= 0 or last < first:
+        raise ConfigError(f"values must be FROM:TO:STEP with FROM <= TO and STEP > 0; got {brief(text)}")
+    if (last - first) / step >= MOST_VALUES:
+        raise ConfigError(f"values must be at most {MOST_VALUES:,}; got more from {brief(text)}")
     whole = not any(mark in text for mark in ".eE")
     for at in range(int((last - first) / step) + 1):
         value = first + at * step
@@ -131,6 +142,8 @@ def _grid(args: argparse.Namespace) -> Grid:
     for name in grid:
         if name in chosen:
             raise ConfigError(f"{name} must be in --grid or in --set; got both")
+    points = math.prod(map(len, grid.values()))
+    require(points <= MOST_POINTS, "--grid", points, f"at most {MOST_POINTS:,} combinations")
     return grid
 
 

@@ -147,7 +147,7 @@ def _kept(job: Job, store: Store) -> Answer | None:
 
 def _answer(metrics: Mapping[str, float], metric: str, state: str, summary: Mapping[str, Any]) -> Answer:
     value = metrics.get(metric, math.nan) if state == "done" else math.nan
-    return Answer(value, state, summary["real_seconds"])
+    return Answer(value, state, summary.get("real_seconds", 0.0))
 
 
 def _experiment(job: Job) -> keep.Experiment:

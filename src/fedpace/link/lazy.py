@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from fedpace.link.protocol import Codec, Context
 from fedpace.vector import Vector
 
 RULES = ("nla", "aa", "lag")
+LARGEST = 1e100  # of tau, whose square must be a number
 REFERENCES = {"nla": ("held", "absent_is_zero", "raw"), "aa": ("held", "judged"), "lag": ("held",)}
 
 
@@ -65,7 +65,7 @@ class Lazy:
 
     def __post_init__(self) -> None:
         require(self.rule in RULES, "Lazy.rule", self.rule, " or ".join(RULES))
-        require_number(self.tau, "Lazy.tau", low=0, below=math.inf, allowed=">= 0 and finite")
+        require_number(self.tau, "Lazy.tau", low=0, high=LARGEST, allowed=f"in [0, {LARGEST:g}]")
         if self.max_staleness is not None:
             require_count(self.max_staleness, "Lazy.max_staleness")
         stuck = self.rule == "nla" and self.tau >= 1 and self.max_staleness is None

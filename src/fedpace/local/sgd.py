@@ -15,6 +15,8 @@ from fedpace.vector import Vector, settle
 
 Steps = int | tuple[int, ...] | tuple[tuple[int, ...], ...]
 
+MOST_STEPS = 10_000_000  # of a session, whose batches are drawn ahead: some hundred megabytes
+
 
 @dataclass(frozen=True, slots=True)
 class SGD:
@@ -97,8 +99,8 @@ class SGD:
         if self.steps is not None:
             return _scripted(self.steps, client, round)
         if self.epochs is not None:
-            return _passes(self.epochs, rng) * self.batches(samples)
-        return _fitting(self.seconds or 0.0, seconds_per_step)
+            return _possible(_passes(self.epochs, rng) * self.batches(samples))
+        return _possible(_fitting(self.seconds or 0.0, seconds_per_step))
 
     def most_work(self, samples: float) -> int | None:
         """The most steps that a session of any client in any round can take; None where time decides."""
@@ -169,13 +171,13 @@ def _check_steps(steps: Steps) -> None:
     for row in rows:
         require(row != (), "SGD.steps", steps, "given for every client in every round")
         for entry in row if isinstance(row, tuple) else (row,):
-            require_count(entry, "SGD.steps")
+            require_count(entry, "SGD.steps", high=MOST_STEPS)
 
 
 def _check_epochs(epochs: int | tuple[int, ...]) -> None:
     bounds = epochs if isinstance(epochs, tuple) else (epochs, epochs)
     for bound in bounds:
-        require_count(bound, "SGD.epochs")
+        require_count(bound, "SGD.epochs", high=MOST_STEPS)
     require(
         len(bounds) == 2 and bounds[0] <= bounds[1],
         "SGD.epochs",
@@ -200,6 +202,11 @@ def _fitting(budget_s: float, seconds_per_step: float) -> int:
     require_number(seconds_per_step, "seconds per step", above=0, allowed="> 0 for a time budget")
     # a billionth of a step of slack, so that 0.3 s hold three steps of 0.1 s
     return max(1, math.floor(budget_s / seconds_per_step + 1e-9))
+
+
+def _possible(steps: int) -> int:
+    require_count(steps, "local steps of a session", high=MOST_STEPS)
+    return steps
 
 
 def _rounds(steps: Steps) -> int:

@@ -16,12 +16,15 @@ from fedpace.record import files
 from fedpace.record.run import Run
 from fedpace.record.store import Entry, Store
 from fedpace.record.timeline import KINDS
+from fedpace.record.tree import Array
 from fedpace.sim.observer import Activity, Fate
+from fedpace.untrusted import open_regular, read_regular
 from fedpace.vector import Layout, Vector
 
 MODEL = "model.safetensors"
 TIMELINE = "timeline.safetensors"
 FATES = ("consumed", "overwritten", "dropped", "refused")
+_DAMAGED = (OSError, KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,14 +48,14 @@ def write(folder: Path, run: Run) -> None:
     order = json.dumps(run.layout.names)  # a safetensors file has an order of its own
     if run.activities:
         columns = {**_activities(run.activities), **_fates(run.fates)}
-        files.write(folder / TIMELINE, save(columns), durable=False)
-    files.write(folder / MODEL, save(dict(run.layout.split(run.model)), {"order": order}))
+        files.write(folder / TIMELINE, save(columns), durable=False, through=False)
+    files.write(folder / MODEL, save(dict(run.layout.split(run.model)), {"order": order}), through=False)
 
 
 def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:
     """A run as the store knows it; `algorithm` is its value, where the caller can make it."""
     folder = store.folder(entry.name)
-    value: Any = algorithm or Described(entry.algorithm, entry.experiment["algorithm"])
+    value: Any = algorithm or Described(entry.algorithm, entry.experiment.get("algorithm", ""))
     with _plain_errors(folder):
         layout, model = _read_model(folder / MODEL)
         activities, fates = _read_timeline(folder / TIMELINE)
@@ -79,7 +82,9 @@ def _plain_errors(folder: Path) -> Iterator[None]:
 
     try:
         yield
-    except (SafetensorError, KeyError, ValueError) as error:
+    except _DAMAGED as error:
+        raise StorageError(f"the files of a run in {folder} are damaged ({error})") from None
+    except SafetensorError as error:
         raise StorageError(f"the files of a run in {folder} are damaged ({error})") from None
 
 
@@ -109,18 +114,28 @@ def _read_model(path: Path) -> tuple[Layout, Vector]:
         return Layout((), ()), np.empty(0, np.float32)
     from safetensors import safe_open
 
+    open_regular(path).close()  # a pipe would be waited for
     with safe_open(path, framework="numpy") as file:
         tensors = {name: file.get_tensor(name) for name in json.loads(file.metadata()["order"])}
     layout = Layout.of({name: tensor.shape for name, tensor in tensors.items()})
     return layout, np.concatenate([tensor.reshape(-1) for tensor in tensors.values()])
 
 
+def _column(name: str, column: Array) -> list[Any]:
+    """As numbers: one per row, whole but for times, and none that is not finite."""
+    whole = name not in ("activity.start", "activity.end")
+    if column.ndim != 1 or column.dtype.kind not in ("iu" if whole else "f") or not np.isfinite(column).all():
+        raise ValueError(f"{name} must be numbers; got {column.dtype} {column.shape}")
+    values: list[Any] = column.tolist()
+    return values
+
+
 def _read_timeline(path: Path) -> tuple[list[Activity], list[Fate]]:
     if not path.exists():
         return [], []
-    from safetensors.numpy import load_file
+    from safetensors.numpy import load
 
-    columns = {name: column.tolist() for name, column in load_file(path).items()}
+    columns = {name: _column(name, column) for name, column in load(read_regular(path)).items()}
     activities = zip(
         columns["activity.client"],
         columns["activity.start"],

@@ -23,6 +23,7 @@ import numpy as np
 from fedpace.errors import CheckpointError
 from fedpace.record import files
 from fedpace.record.tree import Array, Tree
+from fedpace.untrusted import fits, read_regular
 
 FORMAT = 2  # 1: frames of version 1
 CURRENT = "checkpoint.safetensors"
@@ -56,15 +57,18 @@ def decode(data: bytes) -> tuple[Head, Tree]:
             raise CheckpointError("it is damaged: its checksum does not match")
         text = json.loads(arrays.pop("tree").tobytes())
         places = [arrays[str(place)] for place in range(len(arrays))]
-        return json.loads(about["head"]), Tree(text["root"], places, text["layouts"])
-    except (ValueError, KeyError, TypeError, SafetensorError):
+        head = json.loads(about["head"])
+        if not fits(text, {"root": object, "layouts": [[str]]}) or not isinstance(head, dict):
+            raise CheckpointError("it is damaged: its tree or its head is of another kind")
+        return head, Tree(text["root"], places, text["layouts"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, SafetensorError):
         raise CheckpointError("it is damaged: it is no whole checkpoint") from None
 
 
 def write(folder: Path, data: bytes) -> None:
     """Make `data` the current checkpoint, and the current one the previous; a full disk changes neither."""
     current, fresh = folder / CURRENT, folder / NEXT
-    files.write(fresh, data)
+    files.write(fresh, data, through=False)
     if current.exists():
         _copy(current, folder / PREVIOUS)
     os.replace(fresh, current)
@@ -74,7 +78,7 @@ def write(folder: Path, data: bytes) -> None:
 def read(path: Path) -> tuple[Head, Tree]:
     """A checkpoint from its file."""
     try:
-        return decode(path.read_bytes())
+        return decode(read_regular(path))
     except FileNotFoundError:
         raise CheckpointError("it is missing") from None
     except OSError as error:

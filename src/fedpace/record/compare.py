@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from fedpace.record.plot import COLOURS, STYLE
+from fedpace.record.plot import COLOURS, STYLE, words
 from fedpace.record.run import Run
 from fedpace.record.units import byte_unit
 
@@ -95,11 +95,11 @@ def picture(runs: Mapping[str, Sequence[Run]], goal: Target | None = None, title
             axes.set_xlabel(what)
             if goal:
                 axes.axhline(goal[1], color="#888888", linewidth=1, linestyle=":")
-        row[0].set_ylabel(metric)
+        row[0].set_ylabel(words(metric))
         figure.legend(
             *row[0].get_legend_handles_labels(), loc="outside lower center", ncols=min(len(runs), 6)
         )
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        figure.suptitle(words(title), x=0.01, ha="left", fontweight="bold")
     return figure
 
 
@@ -114,7 +114,7 @@ def _draw(row: Sequence[Axes], seeds: Sequence[Points], label: str, colour: str)
         *xs, ys = whole
         for axes, x in zip(row, xs, strict=True):
             axes.plot(x, ys, color=colour, linewidth=2.0)
-    row[0].plot([], [], color=colour, linewidth=2.0, label=label)
+    row[0].plot([], [], color=colour, linewidth=2.0, label=words(label))
 
 
 def _points(run: Run, metric: str, unit: float) -> Points:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from fedpace.errors import ConfigError, require_count, require_number
+from fedpace.untrusted import brief
 
 _UNITS = {
     "s": ("seconds", 1.0),
@@ -50,10 +51,12 @@ def every(value: int | str | Every | None) -> Every | None:
     """`10` steps, `"30s"` of virtual time, `"5MB"` of traffic, or None: never."""
     if value is None or isinstance(value, Every):
         return value
-    if not isinstance(value, str) or re.fullmatch(r"[+-]?\d+", value):
+    if not isinstance(value, str) or re.fullmatch(r"[+-]?\d{1,20}", value):
         return Every(steps=int(value) if isinstance(value, str) else value)
     match = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*(s|[kMG]?B)", value.strip())
     if match is None:
-        raise ConfigError(f"evaluate_every must be steps (10), seconds (30s) or bytes (5MB); got {value!r}")
+        raise ConfigError(
+            f"evaluate_every must be steps (10), seconds (30s) or bytes (5MB); got {brief(value)}"
+        )
     name, scale = _UNITS[match[2]]
     return Every(**{name: float(match[1]) * scale})  # type: ignore[arg-type]

@@ -42,19 +42,22 @@ def require_folder(path: str | Path, what: str) -> Path:
     return target
 
 
-def write(path: str | Path, data: bytes, *, durable: bool = True) -> None:
+def write(path: str | Path, data: bytes, *, durable: bool = True, through: bool = True) -> None:
     """Put `data` under this name whole, or leave what was there: temporary file, fsync, rename, fsync.
 
-    Not `durable`: without waiting for the disk; after a power cut the file may be missing.
+    Not `durable`: without waiting for the disk; after a power cut the file may be missing. Not `through`: a symbolic
+    link, pipe or device of this name is replaced, not written to.
     """
     target = Path(path)
-    if _is_special(target):
+    if through and _is_special(target):
         target.write_bytes(data)
         return
-    target = target.resolve()  # a symbolic link stays one
+    target = target.resolve() if through else target  # a symbolic link stays one
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with open(temporary, "wb") as file:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        with open(temporary, "xb") as file:  # nobody else has put one there
             file.write(data)
             if durable:
                 file.flush()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fedpace.errors import ConfigError
-from fedpace.record.plot import STYLE
+from fedpace.record.plot import STYLE, words
 from fedpace.record.timeline import SERVER, UNUSED, Stretch
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def gantt(rows: Sequence[Stretch], title: str = "", most_clients: int = MOST_CLI
         axes.set_xlim(0, 1.003 * max(row.end for row in rows))
         handles = [Patch(color=colour, label=what) for what, colour in LEGEND.items() if colour in drawn]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9)
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        figure.suptitle(words(title), x=0.01, ha="left", fontweight="bold")
     return figure
 
 

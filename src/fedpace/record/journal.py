@@ -17,10 +17,27 @@ from typing import Any
 import numpy as np
 
 from fedpace.errors import CheckpointError
+from fedpace.record import rows
 from fedpace.record.history import History
-from fedpace.sim.observer import Activity, Fate, StepRecord
+from fedpace.sim.observer import Activity, Fate
+from fedpace.untrusted import Number, Whole, fits, open_regular
 from fedpace.vector import Vector, freeze
 
+_KINDS: dict[str, dict[str, Any]] = {
+    "step": rows.STEP,
+    "activity": {
+        "client": Whole,
+        "start": Number,
+        "end": Number,
+        "kind": str,
+        "version": Whole,
+        "session": Whole,
+    },
+    "fate": {"client": Whole, "session": Whole, "fate": str, "version": (Whole, None)},
+}
+_NOWHERE_ELSE = getattr(os, "O_NOFOLLOW", 0) | getattr(
+    os, "O_NONBLOCK", 0
+)  # no link, and no pipe to wait for
 LINES = "history.jsonl"
 MODELS = "models.bin"
 
@@ -62,8 +79,13 @@ class Journal:
     def read(self, at: Position, history: History, like: Vector) -> None:
         """Fill an empty history with what belongs to `at`, and go on from there."""
         lines = self._bytes(LINES, at.bytes, at.crc32)
-        for line in lines.splitlines():
-            _take(json.loads(line), history)
+        try:
+            for line in lines.splitlines():
+                _take(json.loads(line), history)
+        except (ValueError, TypeError, RecursionError):
+            raise CheckpointError(
+                f"{self.folder / LINES} is damaged: a line of it is of another kind"
+            ) from None
         if history.models is not None:
             kept = self._bytes(MODELS, at.steps * like.nbytes, at.models_crc32)
             whole = np.frombuffer(kept, like.dtype)
@@ -76,10 +98,12 @@ class Journal:
 
     def _bytes(self, name: str, size: int, crc32: int) -> bytes:
         try:
-            with open(self.folder / name, "rb") as file:
-                data = file.read(size)
+            with open_regular(self.folder / name) as file:
+                data = file.read(max(0, min(size, os.fstat(file.fileno()).st_size)))
         except FileNotFoundError:
             data = b""
+        except OSError as error:
+            raise CheckpointError(f"{self.folder / name} cannot be read ({error.strerror})") from None
         if len(data) != size:
             raise CheckpointError(f"{self.folder / name} is damaged: {len(data)} of {size} bytes are left")
         if zlib.crc32(data) != crc32:
@@ -89,7 +113,7 @@ class Journal:
 
 def _append(path: Path, offset: int, data: bytes) -> None:
     binary = getattr(os, "O_BINARY", 0)  # or Windows would put in line ends of its own
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | binary, 0o666)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | binary | _NOWHERE_ELSE, 0o666)
     with open(handle, "wb") as file:
         file.truncate(offset)
         file.seek(offset)
@@ -119,10 +143,12 @@ def _rows(history: History, at: Position) -> Iterator[list[Any]]:
 
 def _take(row: list[Any], history: History) -> None:
     kind, *values = row
+    found = dict(zip(_KINDS.get(kind, {}), values, strict=True))
+    if kind not in _KINDS or not fits(found, _KINDS[kind]):
+        raise ValueError("another kind of line")
     if kind == "step":
-        version, seconds, clients, staleness, *rest = values
-        history.steps.append(StepRecord(version, seconds, tuple(clients), tuple(staleness), *rest))
+        history.steps.append(rows.step(found))
     elif kind == "activity":
-        history.activities.append(Activity(*values))
+        history.activities.append(Activity(**found))
     else:
-        history.fates.append(Fate(*values))
+        history.fates.append(Fate(**found))

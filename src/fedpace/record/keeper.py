@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from fedpace.errors import CheckpointError, ConfigError, StorageError, require_count, require_number
@@ -15,8 +15,17 @@ from fedpace.record.journal import Journal, Position
 from fedpace.record.locks import locked
 from fedpace.record.tree import Tree
 from fedpace.sim.simulation import Simulation
+from fedpace.untrusted import Number, Whole, brief, fits
 
 PATIENCE = 50  # by time, writing takes at most one part in this many
+
+JOURNAL = tuple(each.name for each in fields(Position))
+HEAD = {
+    "version": Whole,
+    "experiment": {str: str},
+    "journal": dict.fromkeys(JOURNAL, Whole),
+    "real_seconds": Number,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,7 @@ class Checkpoints:
     @property
     def steps(self) -> int | None:
         if isinstance(self.every, str):
-            return int(self.every) if re.fullmatch(r"\d+", self.every) else None
+            return int(self.every) if re.fullmatch(r"\d{1,20}", self.every) else None
         return self.every
 
     @property
@@ -48,7 +57,7 @@ class Checkpoints:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*s", str(self.every).strip())
         if match is None:
             raise ConfigError(
-                f"checkpoint every must be steps (100) or real seconds (30s); got {self.every!r}"
+                f"checkpoint every must be steps (100) or real seconds (30s); got {brief(self.every)}"
             )
         return float(match[1])
 
@@ -128,7 +137,8 @@ class Keeper:
             path, other = other, path
         try:
             head, tree = self._read(path)
-            self._journal.read(Position(**head["journal"]), history, simulation.server.model)
+            at = Position(**{name: head["journal"][name] for name in JOURNAL})
+            self._journal.read(at, history, simulation.server.model)
             snapshot.put(tree, simulation)
         except CheckpointError as error:
             raise CheckpointError(f"{path} cannot be gone on from: {error}{self._offer(other)}") from None
@@ -139,6 +149,8 @@ class Keeper:
 
     def _read(self, path: Path) -> tuple[checkpoint.Head, Tree]:
         head, tree = checkpoint.read(path)
+        if lacking := [name for name, shape in HEAD.items() if not fits(head, {name: shape})]:
+            raise CheckpointError(f"it is damaged: its head lacks {', '.join(lacking)}")
         kept: dict[str, str] = head["experiment"]
         for name, here in self.about.items():
             if kept.get(name) != here:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fedpace.errors import require
 from fedpace.record import files
 from fedpace.record.units import byte_unit
+from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,8 +56,13 @@ def curves(runs: Mapping[str, Run], title: str = "") -> Figure:
             axes.set_xlabel(label)
         if len(runs) > 1:
             grid[0][0].legend(loc="lower right" if "accuracy" in metrics else "upper right")
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        figure.suptitle(words(title), x=0.01, ha="left", fontweight="bold")
     return figure
+
+
+def words(text: str) -> str:
+    """Text as text: matplotlib would typeset what stands between dollar signs, or refuse to."""
+    return visible(text).replace("$", r"\$")
 
 
 def require_picture(path: str | Path, what: str) -> Path:
@@ -85,7 +91,8 @@ def _draw_row(row: Sequence[Axes], metric: str, runs: Mapping[str, Run]) -> None
         ]
         *xs, ys = zip(*points, strict=True) if points else ((), (), (), ())
         for axes, x in zip(row, xs, strict=True):
-            axes.plot(x, ys, color=colour, linewidth=1.8, label=label, marker="o" if len(x) == 1 else None)
+            marker = "o" if len(x) == 1 else None
+            axes.plot(x, ys, color=colour, linewidth=1.8, label=words(label), marker=marker)
     row[0].set_ylabel(metric)
     if metric == "loss" and _spans_decades(runs):
         row[0].set_yscale("log")

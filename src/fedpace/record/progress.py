@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fedpace.record.units import format_bytes, format_seconds
 from fedpace.sim.observer import Observer, StepRecord
+from fedpace.untrusted import visible
 from fedpace.vector import Vector
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def shown(label: str, rounds: int, console: Console | None = None) -> Iterator[O
     from rich.console import Console
 
     console = console or Console(stderr=True)
-    console.print(label, soft_wrap=True, highlight=False)
+    console.print(visible(label), soft_wrap=True, highlight=False, markup=False)
     if console.is_terminal or console.is_jupyter:
         with _bar(rounds, console) as show:
             yield Progress(show, short=True)
@@ -67,7 +68,9 @@ def _bar(rounds: int, console: Console) -> Iterator[Callable[[int, str], None]]:
     columns = (
         parts.BarColumn(bar_width=20 if console.width >= 100 else 5),
         parts.MofNCompleteColumn(),
-        parts.TextColumn("{task.fields[status]}", style="cyan", table_column=Column(no_wrap=True)),
+        parts.TextColumn(
+            "{task.fields[status]}", style="cyan", markup=False, table_column=Column(no_wrap=True)
+        ),
         parts.TimeRemainingColumn(compact=True),
     )
     with parts.Progress(*columns, console=console) as bar:
@@ -80,6 +83,7 @@ def _log(rounds: int, console: Console) -> Callable[[int, str], None]:
 
     def show(version: int, status: str) -> None:
         if version * LOG_LINES // rounds > (version - 1) * LOG_LINES // rounds:
-            console.print(f"  round {version:{digits}}/{rounds}  {status}", soft_wrap=True, highlight=False)
+            line = f"  round {version:{digits}}/{rounds}  {status}"
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
 
     return show

@@ -10,7 +10,7 @@ from fedpace.client import ClientState, Delivery
 from fedpace.client.state import Memories
 from fedpace.link.frame import Phantom
 from fedpace.record.report import Reported, reporter_of
-from fedpace.record.tree import Adapter, Tree, Typed, pack, unpack
+from fedpace.record.tree import Adapter, Tree, TreeError, Typed, pack, unpack
 from fedpace.server import ServerState
 from fedpace.sim.simulation import SimState, Simulation
 from fedpace.sim.timeline import Phase, Timeline
@@ -40,9 +40,12 @@ def take(simulation: Simulation) -> Tree:
 def put(tree: Tree, simulation: Simulation) -> None:
     """Make a simulation that has not begun go on from there; TreeError if it is one of another kind."""
     whole: Snapshot = unpack(tree, _template(simulation), ADAPTERS)
-    simulation.server.state = whole.server
-    reporter_of(simulation).state = whole.reported
-    simulation.restore(whole.sim, whole.clients)
+    try:
+        simulation.server.state = whole.server
+        reporter_of(simulation).state = whole.reported
+        simulation.restore(whole.sim, whole.clients)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise TreeError(f"its content does not fit this run ({error})") from error
 
 
 def _template(simulation: Simulation) -> Snapshot:

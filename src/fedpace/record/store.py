@@ -13,8 +13,6 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -23,38 +21,19 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from fedpace.errors import ConfigError, StorageError, require, unknown
+from fedpace.errors import ConfigError, FedpaceError, StorageError, require, unknown
+from fedpace.record import rows
 from fedpace.record.locks import is_locked
+from fedpace.record.rows import NAME, Entry
 from fedpace.record.tables import ABOUT, METADATA, RUNS, SCHEMA, STEPS
 from fedpace.sim.observer import StepRecord
+from fedpace.untrusted import Number, fits
+
+__all__ = ["DATABASE", "Entry", "Store", "home"]
 
 DATABASE = "runs.sqlite"
 BUSY_SECONDS = 60.0  # how long a writer waits for another
 _LOCK = 0x66656470616365  # "fedpace"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One run as the store knows it."""
-
-    id: int
-    name: str
-    status: str  # running | done | diverged | stopped | stalled | interrupted | failed
-    began: datetime
-    ended: datetime | None
-    algorithm: str
-    task: str
-    seed: int
-    rounds: int
-    fingerprint: str
-    experiment: Mapping[str, str]  # what decides the outcome
-    arguments: Sequence[str]  # of `fedpace run`; empty for a run of a Python program
-    about: Mapping[str, Any]  # versions, machine, papers
-    counters: Mapping[str, int]
-    summary: Mapping[str, Any]
-    traffic: Mapping[str, Any]
-    note: str
 
 
 def home() -> Path:
@@ -82,7 +61,13 @@ class Store:
         self._engine.dispose()
 
     def folder(self, name: str) -> Path:
-        """Where the files of a run are."""
+        """Where the files of a run are; never a symbolic link, through which others would be written."""
+        path = self._path(name)
+        if not NAME.fullmatch(name) or path.is_symlink():
+            raise StorageError(f"the files of a run must be in a folder with its name; got {str(path)!r}")
+        return path
+
+    def _path(self, name: str) -> Path:
         return self.home / "runs" / name
 
     # ------------------------------------------------------------ a run from beginning to end
@@ -113,7 +98,7 @@ class Store:
             "about": json.dumps(dict(about or {})),
         }
         if name is not None:
-            require(bool(_NAME.fullmatch(name)), "name", name, "letters, digits, '.', '_' and '-'")
+            require(bool(NAME.fullmatch(name)), "name", name, "letters, digits, '.', '_' and '-'")
             require(not is_locked(self.folder(name)), "name", name, "one that no run of another database has")
         for candidate in [name] if name is not None else self._free_names(f"{algorithm}-{task}"):
             try:
@@ -130,10 +115,10 @@ class Store:
     def add(self, run: int, records: Sequence[StepRecord], real_seconds: Sequence[float] = ()) -> None:
         """More of a run's history, and when it happened in real seconds since the run began."""
         times: Sequence[float | None] = real_seconds or [None] * len(records)
-        rows = [_row(run, record, at) for record, at in zip(records, times, strict=True)]
-        if rows:
+        steps = [rows.plain(run, record, at) for record, at in zip(records, times, strict=True)]
+        if steps:
             with self._writing() as connection:
-                connection.execute(sql.insert(STEPS), rows)
+                connection.execute(sql.insert(STEPS), steps)
 
     def roll_back(self, run: int, records: Sequence[StepRecord]) -> None:
         """Make a run's history these records: what came after them goes, what is missing is added."""
@@ -143,7 +128,7 @@ class Store:
             there = connection.execute(
                 sql.select(sql.func.count()).select_from(STEPS).where(mine)
             ).scalar_one()
-            missing = [_row(run, record) for record in records[there:]]
+            missing = [rows.plain(run, record) for record in records[there:]]
             if missing:
                 connection.execute(sql.insert(STEPS), missing)
 
@@ -159,45 +144,56 @@ class Store:
             )
 
     def delete(self, name: str) -> None:
-        """Forget a run and its files."""
-        entry = self[name]
-        require(not self.is_alive(entry), "a run to delete", name, "one that nobody is working on")
+        """Forget a run and its files, also one that is damaged; a symbolic link goes, and what it names stays."""
+        run = self.number(name)
+        path = self._path(name) if NAME.fullmatch(name) else None
+        alive = path is not None and not path.is_symlink() and is_locked(path)
+        require(not alive, "a run to delete", name, "one that nobody is working on")
         with self._writing() as connection:
-            connection.execute(sql.delete(STEPS).where(STEPS.c.run == entry.id))
-            connection.execute(sql.delete(RUNS).where(RUNS.c.id == entry.id))
-        shutil.rmtree(self.folder(name), ignore_errors=True)
+            connection.execute(sql.delete(STEPS).where(STEPS.c.run == run))
+            connection.execute(sql.delete(RUNS).where(RUNS.c.id == run))
+        if path is not None and path.is_symlink():
+            path.unlink()
+        elif path is not None:
+            shutil.rmtree(path, ignore_errors=True)
 
     # ------------------------------------------------------------ what is there
 
     def __getitem__(self, name: str) -> Entry:
+        run = self.number(name)
         with self._reading() as connection:
-            row = connection.execute(sql.select(RUNS).where(RUNS.c.name == name)).one_or_none()
-            if row is None:
-                names = connection.execute(sql.select(RUNS.c.name)).scalars().all()
+            return rows.entry(connection.execute(sql.select(RUNS).where(RUNS.c.id == run)).one())
+
+    def number(self, name: str) -> int:
+        """The run of this name; ConfigError with the nearest name if there is none."""
+        with self._reading() as connection:
+            run: int | None = connection.execute(sql.select(RUNS.c.id).where(RUNS.c.name == name)).scalar()
+            if run is None:
+                names = [str(other) for other in connection.execute(sql.select(RUNS.c.name)).scalars()]
                 raise unknown("run", name, names) if names else ConfigError(f"no run is kept; got {name!r}")
-        return _entry(row)
+        return run
 
     def entries(self) -> list[Entry]:
         """All runs, the oldest first."""
         with self._reading() as connection:
-            return [_entry(row) for row in connection.execute(sql.select(RUNS).order_by(RUNS.c.id))]
+            return [rows.entry(row) for row in connection.execute(sql.select(RUNS).order_by(RUNS.c.id))]
 
     def same(self, fingerprint: str) -> list[Entry]:
         """The runs of one experiment, the newest first."""
         query = sql.select(RUNS).where(RUNS.c.fingerprint == fingerprint).order_by(RUNS.c.id.desc())
         with self._reading() as connection:
-            return [_entry(row) for row in connection.execute(query)]
+            return [rows.entry(row) for row in connection.execute(query)]
 
     def history(self, run: int) -> list[StepRecord]:
         query = sql.select(STEPS).where(STEPS.c.run == run).order_by(STEPS.c.version)
         with self._reading() as connection:
-            return [_record(row) for row in connection.execute(query)]
+            return [rows.record(row) for row in connection.execute(query)]
 
     def real_seconds(self, run: int) -> list[float]:
         """When each step happened, since the run began; a step whose time is unknown has that of the one before."""
         query = sql.select(STEPS.c.real_seconds).where(STEPS.c.run == run).order_by(STEPS.c.version)
         with self._reading() as connection:
-            times = connection.execute(query).scalars().all()
+            times = [at if fits(at, Number) else None for at in connection.execute(query).scalars()]
         return list(accumulate(times, lambda last, now: last if now is None else now, initial=0.0))[1:]
 
     def last_steps(self, *, evaluated: bool = False) -> dict[int, StepRecord]:
@@ -206,8 +202,8 @@ class Store:
         last = (newest.where(STEPS.c.metrics != "{}") if evaluated else newest).subquery()
         both = (STEPS.c.run == last.c.run) & (STEPS.c.version == last.c.version)
         with self._reading() as connection:
-            rows = connection.execute(sql.select(STEPS).join(last, both))
-            return {row.run: _record(row) for row in rows}
+            found = connection.execute(sql.select(STEPS).join(last, both))
+            return {row.run: rows.record(row) for row in found}
 
     def is_alive(self, entry: Entry) -> bool:
         """Whether a process on this machine is working on the run."""
@@ -232,13 +228,15 @@ class Store:
                 connection.execute(sql.update(ABOUT).values(schema=SCHEMA))
 
     def _free_names(self, stem: str) -> Iterator[str]:
-        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", stem)
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).lstrip("._-")[:80] or "run"
         with self._reading() as connection:
             taken = connection.execute(sql.select(RUNS.c.name).where(RUNS.c.name.startswith(f"{stem}-")))
             numbers = [int(tail) for name in taken.scalars() if (tail := name[len(stem) + 1 :]).isdigit()]
         first = max(numbers, default=0) + 1
         names = (f"{stem}-{number}" for number in range(first, first + 10_000))
-        return (name for name in names if not self.folder(name).exists())  # it may be another database's
+        return (
+            name for name in names if not os.path.lexists(self._path(name))
+        )  # it may be another database's
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -300,39 +298,13 @@ def _add_columns(connection: Connection) -> None:
 def _plain_errors(what: str) -> Iterator[None]:
     try:
         yield
-    except IntegrityError:
+    except (IntegrityError, FedpaceError):
         raise
-    except (SQLAlchemyError, OSError) as error:
+    except (
+        SQLAlchemyError,
+        OSError,
+        ValueError,
+        TypeError,
+    ) as error:  # the last two: of columns that are no dates
         reason = getattr(error, "orig", None) or getattr(error, "strerror", None) or error
         raise StorageError(f"{what} could not be used ({reason})") from None
-
-
-def _row(run: int, record: StepRecord, real_seconds: float | None = None) -> dict[str, Any]:
-    return {
-        "run": run,
-        "version": record.version,
-        "virtual_seconds": record.virtual_seconds,
-        "clients": json.dumps(record.clients),
-        "staleness": json.dumps(record.staleness),
-        "bytes_up": record.bytes_up,
-        "bytes_down": record.bytes_down,
-        "metrics": json.dumps({name: float(value) for name, value in record.metrics.items()}),
-        "real_seconds": real_seconds,
-    }
-
-
-def _record(row: Any) -> StepRecord:
-    return StepRecord(
-        row.version,
-        row.virtual_seconds,
-        tuple(json.loads(row.clients)),
-        tuple(json.loads(row.staleness)),
-        row.bytes_up,
-        row.bytes_down,
-        json.loads(row.metrics),
-    )
-
-
-def _entry(row: Any) -> Entry:
-    texts = {"experiment", "arguments", "about", "counters", "summary", "traffic"}
-    return Entry(**{k: json.loads(v) if k in texts else v for k, v in row._mapping.items()})

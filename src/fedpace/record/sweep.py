@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fedpace.errors import Stop
 from fedpace.record.compare import rises
-from fedpace.record.plot import COLOURS, STYLE
+from fedpace.record.plot import COLOURS, STYLE, words
 from fedpace.sim.observer import Observer, StepRecord
 from fedpace.vector import Vector
 
@@ -112,7 +112,7 @@ def picture(points: Sequence[Point], grid: Grid, metric: str, title: str = "") -
             _line(figure.subplots(), points, names[0], metric)
         else:
             figure = _maps(points, grid, names, metric)
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        figure.suptitle(words(title), x=0.01, ha="left", fontweight="bold")
     return figure
 
 
@@ -187,4 +187,4 @@ def _map(
 
 
 def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else words(str(value))

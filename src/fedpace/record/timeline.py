@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import groupby
@@ -14,6 +15,7 @@ from typing import Any
 from fedpace.errors import ConfigError
 from fedpace.record import files
 from fedpace.sim.observer import Activity, Fate, StepRecord
+from fedpace.untrusted import read_regular
 
 KINDS = ("download", "train", "wait", "upload", "idle", "step")
 UNUSED = ("overwritten", "dropped", "refused")  # fates of work that was for nothing
@@ -67,14 +69,14 @@ def write(rows: Sequence[Stretch], path: str | Path) -> None:
 def read(path: str | Path) -> list[Stretch]:
     """What `write` wrote; ConfigError for anything else."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_regular(path).decode()
         rows = json.loads(text) if Path(path).suffix == ".json" else list(csv.DictReader(io.StringIO(text)))
         if rows:
             return [_parsed(row) for row in rows]
         reason = "it is empty"
     except OSError as error:
         reason = error.strerror or ""
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, csv.Error):
         reason = "its content is something else"
     raise ConfigError(f"timeline must be a file that --timeline wrote ({reason}); got {str(path)!r}")
 
@@ -119,14 +121,21 @@ def _json(rows: Sequence[Stretch]) -> str:
 def _parsed(row: Mapping[str, Any]) -> Stretch:
     return Stretch(
         int(row["client"]),
-        float(row["start"]),
-        float(row["end"]),
+        _seconds(row["start"]),
+        _seconds(row["end"]),
         KINDS[KINDS.index(row["kind"])],
         _whole(row["version"]),
         _whole(row["session"]),
         str(row["fate"]),
         _whole(row["step"]),
     )
+
+
+def _seconds(value: Any) -> float:
+    seconds = float(value)
+    if not 0 <= seconds < math.inf:
+        raise ValueError("no time")
+    return seconds
 
 
 def _whole(value: Any) -> int | None:

@@ -38,6 +38,9 @@ Node: TypeAlias = Any  # what JSON can hold
 Array: TypeAlias = npt.NDArray[Any]
 
 
+_MISFITS = (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
+
+
 class TreeError(CheckpointError):
     """A tree that does not fit the structure it is read into."""
 
@@ -83,7 +86,7 @@ def unpack(tree: Tree, template: Any, adapters: Sequence[Adapter] = ()) -> Any:
     """The value that `pack` was given; TreeError where tree and template do not fit."""
     try:
         return _Unpacker(tree, adapters).value(tree.root, Any, template)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except _MISFITS as error:
         raise TreeError(f"its content does not fit this run ({error})") from error
 
 
@@ -186,6 +189,14 @@ class _Unpacker:
         self._bytes: dict[int, bytes] = {}
 
     def value(self, node: Node, hint: Any, like: Any) -> Any:
+        """What a node stands for, once it is of a type that its place allows."""
+        value, allowed = self._value(node, hint, like), _types(_hint(hint, like))
+        if allowed and value is not None and not isinstance(value, allowed):  # a state may not be there yet
+            names = " or ".join(kind.__name__ for kind in allowed if kind.__module__ != "numpy")
+            raise TreeError(f"a value must be {names}; got {type(value).__name__}")
+        return value
+
+    def _value(self, node: Node, hint: Any, like: Any) -> Any:
         if isinstance(node, list):
             return [self.value(n, item, example) for n, item, example in _items(node, hint, like)]
         if not isinstance(node, dict):
@@ -242,6 +253,8 @@ class _Unpacker:
 
 # ------------------------------------------------------------ what hints and templates say
 
+_NUMBERS = {int: (np.integer,), float: (int, np.floating, np.integer), bool: (np.bool_,)}
+_KINDS = {str, bytes, list, tuple, set, frozenset, dict, np.ndarray, type(None)}
 _THEMSELVES = {type(None), bool, int, str}
 _CONTAINERS: dict[type, str] = {list: "", tuple: "t", set: "s", frozenset: "f", dict: "d"}
 _NAMED: dict[str, Callable[[Iterable[Any]], Any]] = {"t": tuple, "s": set, "f": frozenset}
@@ -274,6 +287,18 @@ def _dataclasses(hint: Any, like: type) -> list[type]:
     """Those that may stand here, as the hint says; where it says nothing, the template's."""
     named = [each for each in _options(hint) if isinstance(each, type) and is_dataclass(each)]
     return named or ([like] if is_dataclass(like) else [])
+
+
+@cache
+def _types(hint: Any) -> tuple[type, ...]:
+    """The types that may stand here; () where the hint does not say."""
+    allowed: list[type] = []
+    for option in _options(hint):
+        kind = get_origin(option) or option
+        if not isinstance(kind, type) or not (kind in _NUMBERS or kind in _KINDS or is_dataclass(kind)):
+            return ()
+        allowed += (kind, *_NUMBERS.get(kind, ()))
+    return tuple(allowed)
 
 
 @cache

@@ -6,12 +6,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from importlib.resources import files
 from itertools import accumulate
 from typing import Any
 
 from fedpace.record.page import shares, svg
+from fedpace.record.page.text import escape
 from fedpace.record.run import Run
 from fedpace.record.timeline import UNUSED, Stretch
 from fedpace.record.units import byte_unit, format_bytes, format_seconds

@@ -10,7 +10,8 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from fedpace.record.page.text import escape
 
 WIDTH, HEIGHT = 420, 250
 LEFT, RIGHT, TOP, BOTTOM = 50, 12, 10, 38
@@ -77,9 +78,7 @@ def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, log: boo
         for each in drawn
     ]
     plane = {"x": [x.low, x.high], "y": [y.low, y.high], "log": logs, "name": x_label, "series": data}
-    return _svg(
-        "".join(parts), y_label + " over " + x_label, f" data-plane='{escape(json.dumps(plane), quote=True)}'"
-    )
+    return _svg("".join(parts), y_label + " over " + x_label, f" data-plane='{escape(json.dumps(plane))}'")
 
 
 def bar_chart(groups: Sequence[tuple[str, Sequence[float]]], x_label: str, y_label: str) -> str:

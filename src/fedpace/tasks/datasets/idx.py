@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 
@@ -19,6 +20,7 @@ FILES = {
     "y_test": "t10k-labels-idx1-ubyte",
 }
 _BYTE = 8  # the type code of uint8
+MOST_AXES = 4
 
 
 def to_idx(array: Array) -> bytes:
@@ -32,11 +34,13 @@ def from_idx(content: bytes, what: str) -> Array:
     if len(content) < 4 or content[:3] != bytes((0, 0, _BYTE)):
         raise ConfigError(f"{what} must be an idx file of bytes; it starts with {content[:4].hex()!r}")
     axes = content[3]
+    if not 1 <= axes <= MOST_AXES:
+        raise ConfigError(f"{what} must have 1 to {MOST_AXES} axes; got {axes}")
     start = 4 + 4 * axes
     shape = struct.unpack(f">{axes}I", content[4:start].ljust(4 * axes, b"\0"))
-    size = int(np.prod(shape, dtype=np.int64))
-    if len(content) - start != size:
-        raise ConfigError(f"{what} must hold {size} values; got {max(0, len(content) - start)}")
+    size = math.prod(shape)
+    if len(content) - start != size or size == 0:
+        raise ConfigError(f"{what} must hold {size or 'some'} values; got {max(0, len(content) - start)}")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 

@@ -7,8 +7,10 @@ import io
 import numpy as np
 
 from fedpace.errors import ConfigError
+from fedpace.tasks.datasets import zipped
 from fedpace.tasks.datasets.archive import BROKEN, Files
 from fedpace.tasks.datasets.data import PARTS, Array
+from fedpace.tasks.datasets.npy import from_npy
 
 
 def decode(files: Files, name: str) -> dict[str, Array] | None:
@@ -17,14 +19,22 @@ def decode(files: Files, name: str) -> dict[str, Array] | None:
     if file is None:
         return None
     try:
-        with np.load(io.BytesIO(files[file]), allow_pickle=False) as stored:
-            if lacking := [part for part in PARTS if part not in stored]:
-                raise ConfigError(f"{file} must have {', '.join(PARTS)}; it lacks {', '.join(lacking)}")
-            return {part: _bytes(stored[part], f"{file} {part}") for part in PARTS}
+        return _decoded(io.BytesIO(files[file]), file)
     except ConfigError:
         raise
-    except (*BROKEN, ValueError) as error:
+    except BROKEN as error:
         raise ConfigError(f"{file} is damaged ({error})") from None
+
+
+def _decoded(content: io.BytesIO, file: str) -> dict[str, Array]:
+    stored = zipped.members(content)
+    if lacking := [part for part in PARTS if f"{part}.npy" not in stored]:
+        raise ConfigError(f"{file} must have {', '.join(PARTS)}; it lacks {', '.join(lacking)}")
+    found = {}
+    for part in PARTS:
+        what = f"{file} {part}"
+        found[part] = _bytes(from_npy(zipped.read(content, stored[f"{part}.npy"], what), what), what)
+    return found
 
 
 def _chosen(found: list[str], name: str, alone: bool) -> str | None:
@@ -37,6 +47,6 @@ def _bytes(array: Array, what: str) -> Array:
     """uint8; labels that are kept as one column of larger numbers, as Keras does, are made plain."""
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.dtype.kind not in "iu" or array.size == 0 or array.min() < 0 or array.max() > 255:
-        raise ConfigError(f"{what} must be whole numbers in 0..255; got {array.dtype} {array.shape}")
+    if array.min() < 0 or array.max() > 255:
+        raise ConfigError(f"{what} must be whole numbers in 0..255; got {array.min()}..{array.max()}")
     return array.astype(np.uint8)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fedpace.errors import ConfigError
 from fedpace.tasks.datasets.archive import Files
 from fedpace.tasks.datasets.data import Array, Verify
 
@@ -27,6 +28,8 @@ def speeches(text: str) -> dict[str, str]:
 
 def windows(speech: str) -> Array:
     """Pieces of LENGTH + 1 characters that do not overlap, as positions in the alphabet."""
+    if strange := set(speech) - set(ALPHABET):
+        raise ConfigError(f"Shakespeare must be written in {len(ALPHABET)} characters; got {min(strange)!r}")
     codes = np.array([ALPHABET.index(character) for character in speech], np.uint8)
     whole = len(codes) // (LENGTH + 1)
     return codes[: whole * (LENGTH + 1)].reshape(whole, LENGTH + 1)
@@ -41,13 +44,15 @@ def decode(files: Files, name: str, verify: Verify) -> Mapping[str, Array] | Non
         return None
     content = files[file]
     verify("input.txt", content)
-    return samples(content.decode())
+    return samples(content.decode(errors="replace"))
 
 
 def samples(text: str) -> dict[str, Array]:
     """Samples by role; the last fifth of what a role says, at least one sample, is for testing."""
     pieces = [windows(speech) for speech in speeches(text).values()]
     pieces = [piece for piece in pieces if len(piece) >= LEAST]
+    if not pieces:
+        raise ConfigError(f"Shakespeare must have roles that say {LEAST * (LENGTH + 1)} characters; got none")
     tests = [max(1, len(piece) // 5) for piece in pieces]
     train = np.concatenate([piece[:-n] for piece, n in zip(pieces, tests, strict=True)])
     test = np.concatenate([piece[-n:] for piece, n in zip(pieces, tests, strict=True)])

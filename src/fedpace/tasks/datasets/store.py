@@ -19,9 +19,13 @@ from typing import Any
 import numpy as np
 
 from fedpace.errors import ConfigError
-from fedpace.tasks.datasets.data import Array
+from fedpace.tasks.datasets.data import GROUPS, PARTS, Array
+from fedpace.tasks.datasets.npy import map_npy
+from fedpace.untrusted import Whole, fits, read_regular
 
 MANIFEST = "manifest.json"
+MOST_MANIFEST_BYTES = 1 << 20
+ENTRY = {"sha256": str, "bytes": Whole, "mtime_ns": Whole}  # how to recognise an array
 ABANDONED_SECONDS = 24 * 3600.0
 
 
@@ -70,7 +74,7 @@ def open_arrays(name: str) -> dict[str, Array]:
         path = folder / f"{key}.npy"
         if not _as_noted(path, entry):
             _check(path, entry)
-    return {key: np.load(folder / f"{key}.npy", mmap_mode="r", allow_pickle=False) for key in entries}
+    return {key: map_npy(folder / f"{key}.npy") for key in entries}
 
 
 def check(name: str) -> None:
@@ -82,11 +86,13 @@ def check(name: str) -> None:
 
 def _entries(folder: Path) -> dict[str, dict[str, Any]]:
     try:
-        entries: dict[str, dict[str, Any]] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))[
-            "arrays"
-        ]
+        manifest = json.loads(read_regular(folder / MANIFEST, MOST_MANIFEST_BYTES))
+        entries: dict[str, dict[str, Any]] = manifest["arrays"]
+        known = set(PARTS) <= set(entries) <= {*PARTS, *GROUPS}
+        if not known or not fits(entries, {str: ENTRY}):
+            raise ValueError("it describes something else")
         return entries
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{folder / MANIFEST} is unreadable ({error}); remove {folder}") from None
 
 

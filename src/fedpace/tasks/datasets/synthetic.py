@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedpace.errors import ConfigError, require_number
+from fedpace.errors import ConfigError, require_count, require_number
 from fedpace.random import stream
 from fedpace.tasks.datasets.data import Array, Data
+from fedpace.untrusted import brief
 
 FEATURES, CLASSES = 60, 10
+MOST_DEVICES = 100_000  # 15 GB of samples
 
 
 def synthetic(alpha: float, beta: float, devices: int, seed: int) -> Data:
@@ -24,6 +26,7 @@ def synthetic(alpha: float, beta: float, devices: int, seed: int) -> Data:
     """
     require_number(alpha, "synthetic alpha", low=0, allowed=">= 0")
     require_number(beta, "synthetic beta", low=0, allowed=">= 0")
+    require_count(devices, "devices of synthetic", high=MOST_DEVICES)
     made = [_device(alpha, beta, stream(seed, "data", device)) for device in range(devices)]
     tests = [len(y) // 10 for _, y in made]
     sizes = [len(y) - n for (_, y), n in zip(made, tests, strict=True)]
@@ -55,5 +58,5 @@ def parameters(name: str) -> tuple[float, float]:
     try:
         alpha, beta = (float(word) for word in (rest or "1,1").split(","))
     except ValueError:
-        raise ConfigError(f"task must look like synthetic:ALPHA,BETA; got {name!r}") from None
+        raise ConfigError(f"task must look like synthetic:ALPHA,BETA; got {brief(name)}") from None
     return alpha, beta

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping
 
 import torch
@@ -16,6 +17,7 @@ from fedpace.tasks.networks.resnet import resnet18, resnet18_gn, resnet20, resne
 from fedpace.tasks.networks.text import gru, transformer
 from fedpace.tasks.networks.vgg import vgg11, vgg11_bn, vgg11_gn
 from fedpace.tasks.statistics import normalisers
+from fedpace.untrusted import brief
 
 Builder = Callable[..., nn.Module]
 
@@ -42,8 +44,9 @@ def build(model: str, fitting: Mapping[str, Builder], shape: Shape, classes: int
     name, _, width = model.partition(":")
     if name not in fitting:
         raise unknown("model", model, fitting)
-    if width and (name not in SIZED or not width.isdecimal() or int(width) == 0):
-        raise ConfigError(f"model must be a name, or {', '.join(SIZED)} with a width (mlp:64); got {model!r}")
+    if width and (name not in SIZED or not re.fullmatch(r"[1-9][0-9]{0,6}", width)):
+        allowed = f"a name, or {', '.join(SIZED)} with a width (mlp:64)"
+        raise ConfigError(f"model must be {allowed}; got {brief(model)}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(stream(seed, "init").integers(2**63)))
         try:

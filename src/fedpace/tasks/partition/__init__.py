@@ -11,6 +11,7 @@ from fedpace.tasks.partition.iid import IID, Quantity
 from fedpace.tasks.partition.natural import Natural
 from fedpace.tasks.partition.rule import SIZES, Partition
 from fedpace.tasks.partition.shards import Classes, Shards
+from fedpace.untrusted import brief
 
 __all__ = [
     "IID",
@@ -43,7 +44,7 @@ def partition(text: str | Partition) -> Partition:
         return text
     name, _, rest = text.partition(":")
     if name not in _MAKERS:
-        raise ConfigError(f"partition must be one of {', '.join(PARTITIONS)}; got {text!r}")
+        raise ConfigError(f"partition must be one of {', '.join(PARTITIONS)}; got {brief(text)}")
     words = [word.strip() for word in rest.split(",")] if rest else []
     try:
         return _MAKERS[name](words)
@@ -51,7 +52,7 @@ def partition(text: str | Partition) -> Partition:
         raise
     except ValueError:
         allowed = " or ".join(form for form in PARTITIONS if form.split(":")[0] == name)
-        raise ConfigError(f"partition must look like {allowed}; got {text!r}") from None
+        raise ConfigError(f"partition must look like {allowed}; got {brief(text)}") from None
 
 
 def _iid(words: list[str]) -> Partition:

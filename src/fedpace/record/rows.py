@@ -1,0 +1,154 @@
+"""Rows of the run store as values, and back; what was read is looked at before anybody relies on it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from fedpace.errors import StorageError
+from fedpace.sim.observer import StepRecord
+from fedpace.untrusted import Number, Whole, fits
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run as the store knows it."""
+
+    id: int
+    name: str
+    status: str  # running | done | diverged | stopped | stalled | interrupted | failed
+    began: datetime
+    ended: datetime | None
+    algorithm: str
+    task: str
+    seed: int
+    rounds: int
+    fingerprint: str
+    experiment: Mapping[str, str]  # what decides the outcome
+    arguments: Sequence[str]  # of `fedpace run`; empty for a run of a Python program
+    about: Mapping[str, Any]  # versions, machine, papers
+    counters: Mapping[str, int]
+    summary: Mapping[str, Any]
+    traffic: Mapping[str, Any]
+    note: str
+
+
+_JSON = ("experiment", "arguments", "about", "counters", "summary", "traffic")
+_LANE = dict.fromkeys(
+    (
+        "frames",
+        "header_bytes",
+        "payload_bytes",
+        "control_bytes",
+        "fired",
+        "phantom",
+        "firing_rate",
+        "relative_error",
+    ),
+    Number,
+)
+_SHAPES: dict[str, Any] = {
+    "id": Whole,
+    **dict.fromkeys(("name", "status", "algorithm", "task", "fingerprint", "note"), str),
+    "began": datetime,
+    "ended": (datetime, None),
+    "seed": Whole,
+    "rounds": Whole,
+    "experiment": {str: str},
+    "arguments": [str],
+    "about": {str: object},
+    "counters": {str: Whole},
+    "summary": {str: object},
+    "traffic": {str: {str: object}},
+}
+_INSIDE: dict[str, dict[str, Any]] = {  # what must be of this shape where it is there
+    "about": {"versions": {str: object}, "machine": {str: object}, "papers": [str]},
+    "summary": {"real_seconds": Number, "compute": str},
+    "traffic": {"up": _LANE, "down": _LANE},
+}
+
+
+def entry(row: Any) -> Entry:
+    """A row of the table of runs; StorageError if it is none that fedpace has written."""
+    found = {each.name: _read(row, each.name, each.name in _JSON) for each in fields(Entry)}
+    wrong = [name for name, shape in _SHAPES.items() if not fits(found[name], shape)]
+    wrong += [name for name in _INSIDE if name not in wrong and not _fits_inside(found[name], _INSIDE[name])]
+    if not wrong and not NAME.fullmatch(found["name"]):
+        wrong = ["name"]
+    if wrong:
+        raise StorageError(
+            f"the run store has a damaged run, {found['name']!r}: {', '.join(wrong)} of another kind"
+        )
+    return Entry(**found)
+
+
+def _fits_inside(value: Mapping[str, Any], shapes: Mapping[str, Any]) -> bool:
+    return all(fits(value[name], shape) for name, shape in shapes.items() if name in value)
+
+
+def _read(row: Any, name: str, is_json: bool) -> Any:
+    """A column as it is; of JSON, what it says, or something that no column has."""
+    value = getattr(row, name)
+    if not is_json:
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> dict[str, Any]:
+    """A step as a row of its table."""
+    return {
+        "run": run,
+        "version": record.version,
+        "virtual_seconds": record.virtual_seconds,
+        "clients": json.dumps(record.clients),
+        "staleness": json.dumps(record.staleness),
+        "bytes_up": record.bytes_up,
+        "bytes_down": record.bytes_down,
+        "metrics": json.dumps({name: float(value) for name, value in record.metrics.items()}),
+        "real_seconds": real_seconds,
+    }
+
+
+STEP: dict[str, Any] = {
+    "version": Whole,
+    "virtual_seconds": Number,
+    "clients": [Whole],
+    "staleness": [Whole],
+    "bytes_up": Whole,
+    "bytes_down": Whole,
+    "metrics": {str: Number},
+}
+
+
+def record(row: Any) -> StepRecord:
+    """A row of the table of steps; StorageError if it is none that fedpace has written."""
+    texts = ("clients", "staleness", "metrics")
+    found = {name: _read(row, name, name in texts) for name in STEP}
+    wrong = [name for name, shape in STEP.items() if not fits(found[name], shape)]
+    if wrong:
+        raise StorageError(
+            f"the run store has a damaged step of run {row.run!r}: {', '.join(wrong)} of another kind"
+        )
+    return step(found)
+
+
+def step(found: Mapping[str, Any]) -> StepRecord:
+    """The step with these fields."""
+    return StepRecord(
+        found["version"],
+        found["virtual_seconds"],
+        tuple(found["clients"]),
+        tuple(found["staleness"]),
+        found["bytes_up"],
+        found["bytes_down"],
+        found["metrics"],
+    )
