@@ -19,7 +19,7 @@ import fedpace
 from fedpace.bench.workloads import WORKLOADS
 from fedpace.compute.memory import keep_freed
 from fedpace.link import Context, Plain
-from fedpace.link import frame as wire
+from fedpace.link.wire import frame as wire
 
 PARTS = (wire._word, wire.check, wire.crc32)
 WAYS = {

@@ -24,8 +24,8 @@ import numpy as np
 
 from fedpace import algorithms
 from fedpace.compute import Request
-from fedpace.record.history import History
-from fedpace.record.report import Reporter
+from fedpace.record.run.history import History
+from fedpace.record.run.reporter import Reporter
 from fedpace.sim import Population
 from fedpace.sim.prepare import prepare
 from fedpace.vector import Layout, Vector

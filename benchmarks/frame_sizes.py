@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from fedpace.link import Codec, Dense, Quantize, ScaledSign, TopK
-from fedpace.link.frame import HEADER_BYTES
+from fedpace.link.wire.frame import HEADER_BYTES
 
 SIZES = (50_890, 159_010, 1_663_370)
 CODECS: dict[str, Codec] = {

@@ -15,7 +15,7 @@ from typing import Any
 import fedpace
 from fedpace.aggregate import Mean
 from fedpace.bench.workloads import PER_ROUND, WORKLOADS
-from fedpace.link.plain import Plain
+from fedpace.link.uplinks.plain import Plain
 from fedpace.server.machine import Server
 from fedpace.tasks.torch_task import TorchTask
 

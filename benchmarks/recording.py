@@ -25,10 +25,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fedpace.cli import keep, main
-from fedpace.record import history
-from fedpace.record.keeper import Keeper
-from fedpace.record.writer import Writer
+from fedpace.cli import main
+from fedpace.record.run import history
+from fedpace.record.store.checkpointer import Keeper
+from fedpace.record.store.writer import Writer
 
 DEMO = (
     "run fedgm --task digits --clients 100 --partition dirichlet:0.5 --set epochs=2 --rounds 50 "
@@ -41,9 +41,9 @@ PER_STEP: tuple[tuple[Any, str], ...] = (
     (history.History, "fate"),
 )
 PER_RUN: tuple[tuple[Any, str], ...] = (
-    (keep, "open_store"),
-    (keep, "_begin"),
-    (keep, "_end"),
+    (execution, "open_store"),
+    (execution, "_begin"),
+    (execution, "_end"),
     (Keeper, "resume"),
 )
 

@@ -10,9 +10,9 @@ import sys
 
 import fedpace
 from fedpace import algorithms
-from fedpace.record.gantt import gantt
-from fedpace.record.plot import save
-from fedpace.record.usage import ages_of_all
+from fedpace.record.report.gantt import gantt
+from fedpace.record.report.plot import save
+from fedpace.record.run.usage import ages_of_all
 from fedpace.sim import Population
 
 STEPS = 12

@@ -9,7 +9,7 @@ import pytest
 import fedpace
 from fedpace import algorithms
 from fedpace.errors import ConfigError
-from fedpace.link.error_feedback import Memory
+from fedpace.link.uplinks.error_feedback import Memory
 from fedpace.spill import Slab
 from fedpace.tasks import quadratics
 

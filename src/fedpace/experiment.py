@@ -12,11 +12,11 @@ from fedpace.algorithm import Algorithm
 from fedpace.compute import Task, engine
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.record import Checkpoints, History, Run
-from fedpace.record.evaluation import Every, every
-from fedpace.record.identity import identity
-from fedpace.record.keeper import Keeper
-from fedpace.record.progress import shown
-from fedpace.record.report import Reporter, counts, under_way
+from fedpace.record.run.evaluation import Every, every
+from fedpace.record.run.progress import shown
+from fedpace.record.run.reporter import Reporter, counts, under_way
+from fedpace.record.store.checkpointer import Keeper
+from fedpace.record.store.identity import identity
 from fedpace.sim import Observer, Population
 from fedpace.sim.prepare import prepare
 from fedpace.sim.simulation import Simulation

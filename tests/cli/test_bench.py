@@ -11,7 +11,7 @@ import pytest
 from fedpace import algorithms, tasks
 from fedpace.bench import sitting, tuning
 from fedpace.bench.sitting import Result
-from fedpace.cli import bench
+from fedpace.cli.verbs import bench
 from fedpace.compute import pins
 from fedpace.compute.pins import Pin
 

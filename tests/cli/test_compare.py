@@ -7,7 +7,7 @@ import pytest
 
 from fedpace.algorithms import fedavg
 from fedpace.record import Run
-from fedpace.record.compare import reached
+from fedpace.record.report.compare import reached
 from fedpace.sim.observer import StepRecord
 from fedpace.vector import Layout
 

@@ -13,8 +13,8 @@ import pytest
 
 from fedpace.cli import main
 from fedpace.errors import StorageError
-from fedpace.record import checkpoint
-from fedpace.record.store import DATABASE, Store
+from fedpace.record.store import checkpoint
+from fedpace.record.store.store import DATABASE, Store
 
 SMALL = ("--clients", "5", "--model", "softmax", "--rounds", "3")
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
@@ -272,7 +272,8 @@ def test_text_from_the_store_is_shown_as_text(home, fedpace, tmp_path, text: str
 
 
 def test_pictures_have_text_as_text(home, tmp_path) -> None:
-    from fedpace.record import artifacts, compare, gantt, plot
+    from fedpace.record.report import compare, gantt, plot
+    from fedpace.record.store import artifacts
 
     text = MATHS + ESCAPE + MARKUP
     alter(home, "runs", "task", text)
@@ -291,7 +292,7 @@ def test_pictures_have_text_as_text(home, tmp_path) -> None:
 def test_progress_has_text_as_text(capsys) -> None:
     from rich.console import Console
 
-    from fedpace.record.progress import shown
+    from fedpace.record.run.progress import shown
 
     with shown(f"{MARKUP} on {ESCAPE}", 3, Console(force_terminal=False, width=200)):
         pass

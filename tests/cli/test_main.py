@@ -59,7 +59,7 @@ def test_failures_are_one_line_and_an_exit_code(fedpace, monkeypatch, error, cod
     def fail(args: object) -> int:
         raise error
 
-    monkeypatch.setattr(importlib.import_module("fedpace.cli.list"), "command", fail)
+    monkeypatch.setattr(importlib.import_module("fedpace.cli.verbs.list"), "command", fail)
     said = fedpace("list")
     assert (said.code, said.err) == (code, line)
 
@@ -68,7 +68,7 @@ def test_a_mistake_of_ours_is_not_hidden(fedpace, monkeypatch) -> None:
     def fail(args: object) -> int:
         raise AssertionError("a bug")
 
-    monkeypatch.setattr(importlib.import_module("fedpace.cli.list"), "command", fail)
+    monkeypatch.setattr(importlib.import_module("fedpace.cli.verbs.list"), "command", fail)
     with pytest.raises(AssertionError, match="a bug"):
         fedpace("list")
 

@@ -8,7 +8,7 @@ import os
 import pytest
 from safetensors.numpy import load_file
 
-from fedpace.cli import run as verb
+from fedpace.cli.verbs import run as verb
 from fedpace.errors import InterruptedRun
 
 SMALL = ("--clients", 10, "--model", "softmax", "--rounds", 3)
@@ -169,7 +169,7 @@ def test_a_stalled_run_is_exit_code_2_and_what_was_learned_is_written(fedpace, t
 
 
 def test_an_interrupted_run_writes_what_was_learned(fedpace, tmp_path, monkeypatch) -> None:
-    from fedpace.record.report import Reporter
+    from fedpace.record.run.reporter import Reporter
 
     stepped = Reporter.stepped
 

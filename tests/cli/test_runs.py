@@ -11,8 +11,8 @@ import pytest
 
 from fedpace.cli import VERBS
 from fedpace.cli.entry import parser_of
-from fedpace.record.locks import locked
-from fedpace.record.store import Store
+from fedpace.disk.locks import locked
+from fedpace.record.store.store import Store
 
 SMALL = ("--clients", 10, "--model", "softmax", "--rounds", 4, "--quiet")
 PAGE = Path(__file__).parents[2] / "docs" / "runs.md"
@@ -66,7 +66,7 @@ def test_a_diverged_run_is_kept_as_such(fedpace) -> None:
 
 
 def test_an_interrupted_run_goes_on_to_the_same_file(fedpace, tmp_path, monkeypatch) -> None:
-    from fedpace.record.writer import Writer
+    from fedpace.record.store.writer import Writer
 
     fedpace("run", "fedgm", *SMALL, "--no-store", "--json", tmp_path / "whole.json")
     recorded = Writer.recorded
@@ -96,8 +96,8 @@ def test_an_interrupted_run_goes_on_to_the_same_file(fedpace, tmp_path, monkeypa
 
 def test_a_stopped_run_ends_well_and_is_resumed_to_the_same_file(fedpace, tmp_path, monkeypatch) -> None:
     from fedpace.errors import Stop
-    from fedpace.record import artifacts
-    from fedpace.record.writer import Writer
+    from fedpace.record.store import artifacts
+    from fedpace.record.store.writer import Writer
 
     fedpace("run", "fedgm", *SMALL, "--no-store", "--json", tmp_path / "whole.json")
     recorded = Writer.recorded

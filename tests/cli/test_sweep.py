@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from fedpace.cli.sweep import axis
+from fedpace.cli.verbs.sweep import axis
 
 SMALL = ("--clients", 10, "--model", "softmax", "--rounds", 3, "--processes", 1)
 

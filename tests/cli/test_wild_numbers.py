@@ -14,7 +14,7 @@ from fedpace import algorithms
 from fedpace.cli import VERBS
 from fedpace.cli.entry import parser_of
 from fedpace.cli.settings import parse_value
-from fedpace.cli.sweep import axis
+from fedpace.cli.verbs.sweep import axis
 from fedpace.errors import ConfigError, require_count, require_number
 
 HUGE, DIGITS = str(10**400), "9" * 5000

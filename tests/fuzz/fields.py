@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fedpace.errors import FrameError
-from fedpace.link import frame as wire
-from fedpace.link import indices, pack, sparse, values
-from fedpace.link.frame import Header, Kind
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire import indices, pack, sparse, values
+from fedpace.link.wire.frame import Header, Kind
 
 SPARSE = (Kind.SPARSE, Kind.SET_SPARSE)
 

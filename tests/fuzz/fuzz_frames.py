@@ -15,7 +15,7 @@ import atheris
 
 with atheris.instrument_imports(include=["fedpace"]):
     from fedpace.errors import FrameError
-    from fedpace.link.frame import sealed
+    from fedpace.link.wire.frame import sealed
     from fuzz.readers import readers
 
 READERS = readers()

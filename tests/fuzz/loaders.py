@@ -25,10 +25,12 @@ import numpy as np
 
 from fedpace.cli.population import population
 from fedpace.cli.settings import parse_value
-from fedpace.record import checkpoint, rows, timeline
-from fedpace.record.history import History
-from fedpace.record.journal import LINES, Journal, Position
-from fedpace.record.tree import Tree, Typed, pack, unpack
+from fedpace.record import rows
+from fedpace.record.run import timeline
+from fedpace.record.run.history import History
+from fedpace.record.store import checkpoint
+from fedpace.record.store.history_file import LINES, Journal, Position
+from fedpace.record.store.tree import Tree, Typed, pack, unpack
 from fedpace.tasks.datasets import bounded, cifar, find, idx, npy, npz, shakespeare, store
 from fedpace.tasks.datasets.archive import Files, candidates
 from fedpace.tasks.datasets.catalogue import Source

@@ -23,8 +23,8 @@ from fedpace.link import (
     ScaledSign,
     TopK,
     Uplink,
-    describe,
 )
+from fedpace.link.wire import describe
 from fedpace.vector import Layout
 
 Reader = Callable[[bytes], object]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fedpace.errors import FrameError
 from fedpace.link import Dense, Quantize, RandK, ScaledSign, TopK
-from fedpace.link import frame as wire
-from fedpace.link.frame import Kind
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire.frame import Kind
 from fuzz.fields import Fields, build, parse
 from fuzz.readers import LAYOUT, SIZES, frames
 

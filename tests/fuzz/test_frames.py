@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedpace.errors import FrameError
-from fedpace.link import frame as wire
-from fedpace.link.frame import Kind
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire.frame import Kind
 from fuzz.readers import frames, readers
 
 CORPUS = sorted((Path(__file__).parent / "corpus").iterdir())

@@ -13,7 +13,7 @@ import pytest
 from beds import LOCAL, run, script, table
 from fedpace import algorithms as named
 from fedpace.record import Run
-from fedpace.record.timeline import Stretch
+from fedpace.record.run.timeline import Stretch
 
 DRAWS = script((1, 2), (2, 3), (3, 3), (1, 3))
 RUNS = {

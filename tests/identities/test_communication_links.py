@@ -26,10 +26,10 @@ from fedpace.link import (
     ResyncError,
     ScaledSign,
     TopK,
-    describe,
 )
-from fedpace.link import frame as wire
-from fedpace.link.frame import Kind
+from fedpace.link.wire import describe
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire.frame import Kind
 
 FLOAT64 = np.dtype(np.float64)
 RNG = np.random.default_rng(0)

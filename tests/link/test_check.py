@@ -19,8 +19,8 @@ from fedpace.link import (
     ScaledSign,
     TopK,
 )
-from fedpace.link import frame as wire
-from fedpace.link.frame import Kind
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire.frame import Kind
 
 
 class Bound:

@@ -11,9 +11,9 @@ from hypothesis.extra import numpy as arrays
 from fedpace.check import check_codec
 from fedpace.errors import ConfigError, FrameError
 from fedpace.link import Dense, Quantize, RandK, ScaledSign, TopK
-from fedpace.link import frame as wire
-from fedpace.link.groups import kept
-from fedpace.link.select import _largest, largest
+from fedpace.link.codecs.groups import kept
+from fedpace.link.codecs.select import _largest, largest
+from fedpace.link.wire import frame as wire
 from fedpace.vector import Layout
 
 RNG = np.random.default_rng(0)

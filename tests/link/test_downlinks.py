@@ -22,13 +22,13 @@ from fedpace.link import (
     ScaledSign,
     TopK,
     as_downlink,
-    describe,
 )
-from fedpace.link import frame as wire
-from fedpace.link.difference import PerClientState
-from fedpace.link.frame import Kind
-from fedpace.link.replica import Replica, number
-from fedpace.link.shared_reference import SharedState
+from fedpace.link.downlinks.difference import PerClientState
+from fedpace.link.downlinks.replica import Replica, number
+from fedpace.link.downlinks.shared_reference import SharedState
+from fedpace.link.wire import describe
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire.frame import Kind
 
 RNG = np.random.default_rng(0)
 THETA = np.array([4.0, -3, 2, 1])

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from fedpace.errors import ConfigError, FrameError
-from fedpace.link import Dense, Phantom, Quantize, ScaledSign, TopK, describe
-from fedpace.link import frame as wire
-from fedpace.link.frame import Kind
+from fedpace.link import Dense, Phantom, Quantize, ScaledSign, TopK
+from fedpace.link.wire import describe
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire.frame import Kind
 
 RNG = np.random.default_rng(0)
 V = np.array([3.0, -3, 1, 0, 2, -2])
@@ -59,7 +60,7 @@ def test_both_libraries_give_the_same_word(ours, monkeypatch):
         monkeypatch.setitem(sys.modules, "isal.isal_zlib", None)
     else:
         pytest.importorskip("isal")
-    spec = importlib.util.find_spec("fedpace.link.crc")
+    spec = importlib.util.find_spec("fedpace.link.wire.crc")
     crc = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(crc)
     assert (crc.crc32 is zlib.crc32) == (ours == "zlib")

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedpace.errors import ConfigError, FrameError
-from fedpace.link import TopK, indices
+from fedpace.link import TopK
+from fedpace.link.wire import indices
 
 # O15: d, k, varint bytes, (Rice p, bytes) of the support {7919 j mod d}
 SIZES = [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedpace.link.judge import (
+from fedpace.link.uplinks.thresholds import (
     BLOCK,
     hardly_changed,
     moves_less,

@@ -21,10 +21,10 @@ from fedpace.link import (
     ScaledSign,
     TopK,
     as_uplink,
-    describe,
 )
-from fedpace.link import frame as wire
-from fedpace.link.frame import Kind
+from fedpace.link.wire import describe
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire.frame import Kind
 
 RNG = np.random.default_rng(0)
 FLOAT64 = np.dtype(np.float64)

@@ -5,8 +5,8 @@ import pytest
 
 from fedpace.errors import ConfigError, FrameError
 from fedpace.link import Dense, NonFiniteError, ScaledSign, TopK
-from fedpace.link import frame as wire
-from fedpace.link.values import as_sent
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire.values import as_sent
 
 RNG = np.random.default_rng(0)
 

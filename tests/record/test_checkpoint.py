@@ -20,8 +20,9 @@ import pytest
 import fedpace
 from fedpace import algorithms
 from fedpace.errors import CheckpointError, ConfigError, StorageError
-from fedpace.record import Checkpoints, checkpoint
-from fedpace.record.tree import Tree
+from fedpace.record import Checkpoints
+from fedpace.record.store import checkpoint
+from fedpace.record.store.tree import Tree
 from fedpace.sim.observer import Observer, StepRecord
 from fedpace.tasks import quadratics
 from fedpace.vector import Vector

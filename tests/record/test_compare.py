@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fedpace.record import Run
-from fedpace.record.compare import Cost, cost, final, picture
+from fedpace.record.report.compare import Cost, cost, final, picture
 from fedpace.sim.observer import StepRecord
 
 

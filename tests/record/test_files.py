@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from fedpace.disk import files
 from fedpace.errors import ConfigError
-from fedpace.record import files
 
 
 def test_write_replaces_the_whole_file_and_leaves_nothing_beside_it(tmp_path) -> None:

@@ -14,9 +14,11 @@ import pytest
 import fedpace
 from fedpace import algorithms
 from fedpace.errors import CheckpointError
-from fedpace.record import Checkpoints, checkpoint, snapshot, timeline
-from fedpace.record.keeper import HEAD
-from fedpace.record.tree import Tree
+from fedpace.record import Checkpoints
+from fedpace.record.run import timeline
+from fedpace.record.store import checkpoint, snapshot
+from fedpace.record.store.checkpointer import HEAD
+from fedpace.record.store.tree import Tree
 from fedpace.tasks import quadratics
 
 TASK = quadratics([[1.0, -2.0], [4.0, 0.5], [3.0, 3.0]])

@@ -14,9 +14,9 @@ import pytest
 
 import fedpace
 from fedpace import algorithms
+from fedpace.disk.locks import is_locked, locked
 from fedpace.errors import ConfigError
 from fedpace.record import Checkpoints
-from fedpace.record.locks import is_locked, locked
 from fedpace.sim.observer import StepRecord
 from fedpace.tasks import quadratics
 

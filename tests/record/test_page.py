@@ -11,7 +11,7 @@ import pytest
 
 from fedpace.citations import papers
 from fedpace.record import Run
-from fedpace.record.page import Kept, page, shares, svg
+from fedpace.record.report.page import Kept, page, shares, svg
 from fedpace.sim.observer import StepRecord
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from fedpace.errors import ConfigError
 from fedpace.record import Run
-from fedpace.record.plot import curves
+from fedpace.record.report.plot import curves
 
 
 def test_the_picture_shows_accuracy_and_loss_against_steps_time_and_traffic(run: Run) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fedpace.record.progress import shown
+from fedpace.record.run.progress import shown
 from fedpace.sim.observer import StepRecord
 
 

@@ -17,10 +17,11 @@ from fedpace.link import EF21, ErrorFeedback, Lazy, Quantize, TopK
 from fedpace.local import SGD
 from fedpace.pace import Buffered
 from fedpace.random import stream
-from fedpace.record import History, snapshot
-from fedpace.record.evaluation import every
-from fedpace.record.report import Reporter, counts, reporter_of
-from fedpace.record.tree import Tree
+from fedpace.record import History
+from fedpace.record.run.evaluation import every
+from fedpace.record.run.reporter import Reporter, counts, reporter_of
+from fedpace.record.store import snapshot
+from fedpace.record.store.tree import Tree
 from fedpace.sim import Population
 from fedpace.sim.audience import Audience
 from fedpace.sim.prepare import prepare

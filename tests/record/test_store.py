@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from fedpace.errors import ConfigError, StorageError
-from fedpace.record import Run, artifacts
-from fedpace.record.store import DATABASE, Store
-from fedpace.record.writer import Writer
+from fedpace.record import Run
+from fedpace.record.store import artifacts
+from fedpace.record.store.store import DATABASE, Store
+from fedpace.record.store.writer import Writer
 from fedpace.sim.observer import StepRecord
 
 X = np.zeros(2)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fedpace.errors import Stop
-from fedpace.record.sweep import Everything, Hopeless, Point, best_first, picture
 from fedpace.sim.observer import StepRecord
+from fedpace.study.sweep import Everything, Hopeless, Point, best_first, picture
 
 X = np.zeros(1)
 GRID = {"lr": [0.1, 0.2, 0.4], "beta": [0.0, 0.9]}

@@ -4,10 +4,11 @@ import pytest
 from matplotlib.colors import to_hex
 
 from fedpace.errors import ConfigError
-from fedpace.record import Run, timeline
-from fedpace.record.gantt import LINKS, PENDING, TRAIN, WASTED, gantt
-from fedpace.record.timeline import Stretch
-from fedpace.record.usage import ages_of_all
+from fedpace.record import Run
+from fedpace.record.report.gantt import LINKS, PENDING, TRAIN, WASTED, gantt
+from fedpace.record.run import timeline
+from fedpace.record.run.timeline import Stretch
+from fedpace.record.run.usage import ages_of_all
 
 
 def test_gaps_are_waiting_before_an_upload_and_idling_otherwise(run: Run) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedpace.errors import ConfigError
-from fedpace.record.trackers import require, tracker
+from fedpace.record.run.trackers import require, tracker
 from fedpace.sim.observer import StepRecord
 
 X = np.zeros(1)
@@ -29,7 +29,7 @@ def stand_in(patch: pytest.MonkeyPatch, ours: str, **modules: dict[str, Any]) ->
         module = ModuleType(name.replace("__", "."))
         module.__dict__.update(content)
         patch.setitem(sys.modules, module.__name__, module)
-    patch.delitem(sys.modules, f"fedpace.record.trackers.{ours}", raising=False)
+    patch.delitem(sys.modules, f"fedpace.record.run.trackers.{ours}", raising=False)
 
 
 def run_with_an_interruption(text: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedpace.errors import ConfigError
-from fedpace.record.tree import Adapter, Tree, TreeError, Typed, pack, unpack
+from fedpace.record.store.tree import Adapter, Tree, TreeError, Typed, pack, unpack
 from fedpace.vector import Vector, freeze
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedpace.record.units import format_bytes, format_seconds
+from fedpace.record.run.units import format_bytes, format_seconds
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedpace.record.locks import locked
+from fedpace.disk.locks import locked
 from fedpace.reproduce.estimate import duration, estimate
 from fedpace.reproduce.run import execute, finished, pending, run_all
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedpace.algorithm import Algorithm
 from fedpace.link import Dense
-from fedpace.link.frame import sealed
+from fedpace.link.wire.frame import sealed
 from fedpace.local import SGD
 from fedpace.pace.protocol import Pace
 from fedpace.server import Answer, Server, Skipped, Step, Update

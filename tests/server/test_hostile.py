@@ -22,7 +22,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.client import Client, ClientConfig
 from fedpace.errors import RemoteError
 from fedpace.link import Dense, Quantize, ScaledSign, TopK
-from fedpace.link import frame as wire
+from fedpace.link.wire import frame as wire
 from fedpace.local import descend
 from fedpace.pace import Interrupting
 from fedpace.pace.protocol import Broadcast, Interrupt, Interruptible, Poll, Send

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fedpace.link.pack import Bytes
-from fedpace.link.quantise import dequantise, quantise
+from fedpace.link.codecs.quantise import dequantise, quantise
+from fedpace.link.wire.pack import Bytes
 from fedpace.spill import Slab
 from fedpace.vector import Vector
 

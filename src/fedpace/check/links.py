@@ -9,9 +9,9 @@ import numpy as np
 
 from fedpace.check.purity import assert_value, guarded, pure
 from fedpace.errors import FrameError
-from fedpace.link import frame as wire
-from fedpace.link.frame import Kind, ResyncError
 from fedpace.link.protocol import Codec, Context, Downlink, Uplink
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire.frame import Kind, ResyncError
 from fedpace.vector import Layout, Vector, freeze
 
 SIGMAS = 5  # a sound codec fails one check in about two million

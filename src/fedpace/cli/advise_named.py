@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import advise_show, experiment, show
-from fedpace.cli.advise import PROBLEM
+from fedpace.cli.verbs.advise import PROBLEM
 from fedpace.errors import ConfigError, FedpaceError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def command(args: argparse.Namespace) -> int:
     advise_show.sections(found)
     show.console().print(_line(plan))
     if args.picture is not None and plan.work is not None:
-        from fedpace.record import plot
+        from fedpace.record.report import plot
         from fedpace.theory import picture
 
         plot.save(picture.picture(plan.work), args.picture)

@@ -40,7 +40,7 @@ class Curve:
 
 def draw(args: argparse.Namespace, plan: Plan, task: Task | None) -> None:
     """Two runs, at the theorem's rates and at those recommended, and what the theorem promised."""
-    from fedpace.record import plot
+    from fedpace.record.report import plot
     from fedpace.theory.advisor import guarantee
 
     promise = guarantee(plan)
@@ -110,7 +110,7 @@ def picture(plan: Plan, promise: Guarantee, inside: Curve, advised: Curve) -> Fi
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from fedpace.record.plot import STYLE
+    from fedpace.record.report.plot import STYLE
 
     with rc_context(STYLE):
         figure = Figure(figsize=(10.5, 4.4), layout="constrained")

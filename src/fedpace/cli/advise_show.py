@@ -22,7 +22,7 @@ def work(planned: Work, setting: Setting, client_lr: float, rounds: int, picture
     figures("plain averaging", advisor.bias(planned, setting))
     figures("fednova", advisor.normalised(planned, setting, client_lr, rounds))
     if picture_file is not None:
-        from fedpace.record import plot
+        from fedpace.record.report import plot
 
         plot.save(picture.picture(planned), picture_file)
 

@@ -81,7 +81,7 @@ def _top_level(word: str) -> int:
 
 def parser_of(verb: str) -> Parser:
     """The parser of one verb's words; the parsed ones have its `command`."""
-    module = importlib.import_module(f"fedpace.cli.{verb}")
+    module = importlib.import_module(f"fedpace.cli.verbs.{verb}")
     parser = Parser(
         prog=f"fedpace {verb}",
         description=inspect.getdoc(module.command),

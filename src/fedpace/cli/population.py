@@ -73,8 +73,8 @@ def _numbers(words: Sequence[str]) -> list[float] | None:
 
 
 def _from_file(path: Path) -> Population:
-    from fedpace.record.traces import read_table, read_trace
     from fedpace.sim import Population
+    from fedpace.sim.traces import read_table, read_trace
 
     columns, rows = read_table(path, "--population")
     if {"client", "from", "to"} <= set(columns):

@@ -58,7 +58,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str, capt
 
 
 def _rows(run: Run) -> list[tuple[str, str]]:
-    from fedpace.record.units import format_bytes, format_seconds
+    from fedpace.record.run.units import format_bytes, format_seconds
 
     rows = [(name, f"{value:.4f}") for name, value in _learned_first(run.metrics.items())]
     rows += [

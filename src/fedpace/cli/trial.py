@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
-from fedpace.cli import keep
-from fedpace.cli.resume import as_it_was
+from fedpace.cli import execution
+from fedpace.cli.verbs.resume import as_it_was
 from fedpace.errors import DivergedError, StalledError
 
 if TYPE_CHECKING:
     from fedpace.compute.protocol import Task
     from fedpace.record import Run
-    from fedpace.record.store import Store
+    from fedpace.record.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +117,13 @@ def known(jobs: Sequence[Job], store: Store | None) -> list[Answer] | None:
 
 
 def _run(job: Job) -> Answer:
-    from fedpace.record.store import Store
-    from fedpace.record.sweep import Hopeless
+    from fedpace.record.store.store import Store
+    from fedpace.study.sweep import Hopeless
 
     store = Store() if job.stored else None
     try:
         watch = [Hopeless(job.stop_above)]
-        run, entry = keep.obtain(_experiment(job), store, stopped=True, traces=False, observers=watch)
+        run, entry = execution.obtain(_experiment(job), store, stopped=True, traces=False, observers=watch)
         state = _state(run) if entry is None else entry.status
     except (DivergedError, StalledError) as error:
         run, state = error.run, "diverged"
@@ -135,10 +135,10 @@ def _state(run: Run) -> str:
 
 
 def _kept(job: Job, store: Store) -> Answer | None:
-    from fedpace.record.identity import fingerprint
+    from fedpace.record.store.identity import fingerprint
 
     for entry in store.same(fingerprint(_experiment(job).about())):
-        if entry.status in (*keep.OVER, "stopped"):
+        if entry.status in (*execution.OVER, "stopped"):
             steps = store.history(entry.id)
             metrics: Mapping[str, float] = next((s.metrics for s in reversed(steps) if s.metrics), {})
             return _answer(metrics, job.metric, entry.status, entry.summary)
@@ -150,9 +150,11 @@ def _answer(metrics: Mapping[str, float], metric: str, state: str, summary: Mapp
     return Answer(value, state, summary.get("real_seconds", 0.0))
 
 
-def _experiment(job: Job) -> keep.Experiment:
+def _experiment(job: Job) -> execution.Experiment:
     args = as_it_was(job.words)
-    return keep.one_experiment(args, _task(args.task, args.clients, args.partition, args.model, args.seed))
+    return execution.one_experiment(
+        args, _task(args.task, args.clients, args.partition, args.model, args.seed)
+    )
 
 
 @lru_cache(maxsize=4)

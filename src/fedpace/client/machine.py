@@ -15,8 +15,8 @@ from fedpace.algorithm import Algorithm
 from fedpace.client.life import Asked, Event, Line, Store, Work
 from fedpace.client.state import ClientState, Delivery, Memories, Session
 from fedpace.link import CONTROL, NonFiniteError, Plain
-from fedpace.link import frame as wire
 from fedpace.link.protocol import Downlink, Uplink
+from fedpace.link.wire import frame as wire
 from fedpace.pace.protocol import Behaviour, Continuous, Interruptible
 from fedpace.random import stream
 from fedpace.server.messages import WHOLE_MODEL, Parcel, Receipt, Update

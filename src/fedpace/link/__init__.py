@@ -2,21 +2,21 @@
 
 from fedpace.errors import FrameError
 from fedpace.link.adapt import as_downlink, as_uplink
-from fedpace.link.dense import Dense
-from fedpace.link.describe import FrameInfo, describe
-from fedpace.link.difference import Difference
-from fedpace.link.ef21 import EF21
-from fedpace.link.error_feedback import ErrorFeedback
-from fedpace.link.frame import NonFiniteError, Phantom, ResyncError
-from fedpace.link.full import Full
-from fedpace.link.lazy import Lazy
-from fedpace.link.literal import Literal
-from fedpace.link.plain import Plain
+from fedpace.link.codecs.dense import Dense
+from fedpace.link.codecs.quantise import Quantize, dequantise, quantise
+from fedpace.link.codecs.rand_k import RandK
+from fedpace.link.codecs.scaled_sign import ScaledSign
+from fedpace.link.codecs.top_k import TopK
+from fedpace.link.downlinks.compressed_model import Literal
+from fedpace.link.downlinks.difference import Difference
+from fedpace.link.downlinks.full import Full
 from fedpace.link.protocol import Codec, Context, Downlink, Uplink
-from fedpace.link.quantise import Quantize, dequantise, quantise
-from fedpace.link.rand_k import RandK
-from fedpace.link.scaled_sign import ScaledSign
-from fedpace.link.top_k import TopK
+from fedpace.link.uplinks.ef21 import EF21
+from fedpace.link.uplinks.error_feedback import ErrorFeedback
+from fedpace.link.uplinks.lazy import Lazy
+from fedpace.link.uplinks.plain import Plain
+from fedpace.link.wire.describe import FrameInfo, describe
+from fedpace.link.wire.frame import NonFiniteError, Phantom, ResyncError
 
 CONTROL = Dense()  # the codec of the second vector that a correction sends
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fedpace.errors import ConfigError
-from fedpace.link.full import Full
-from fedpace.link.plain import Plain
+from fedpace.link.downlinks.full import Full
 from fedpace.link.protocol import Codec, Downlink, Uplink
+from fedpace.link.uplinks.plain import Plain
 
 
 def as_uplink(link: Codec | Uplink | None) -> Uplink:

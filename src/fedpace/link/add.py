@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedpace.link.values import finite
+from fedpace.link.wire.values import finite
 from fedpace.vector import Vector
 
 

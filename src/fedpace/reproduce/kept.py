@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedpace.record import files
-from fedpace.record.store import home
+from fedpace.disk import files
+from fedpace.record.store.store import home
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results

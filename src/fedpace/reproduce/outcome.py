@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fedpace.disk.files import to_json
 from fedpace.errors import Stop
 from fedpace.record import Run
-from fedpace.record.files import to_json
 from fedpace.sim.observer import Observer, StepRecord
 from fedpace.vector import Vector
 

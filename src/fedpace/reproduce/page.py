@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from fedpace.disk import files
 from fedpace.errors import ConfigError
-from fedpace.record import files, plot
+from fedpace.record.report import plot
 from fedpace.reproduce.estimate import duration
 from fedpace.reproduce.experiment import EDITIONS, Experiment, Finding, Table, Verdict
 from fedpace.reproduce.results import Results

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from fedpace.record.plot import COLOURS, STYLE
+from fedpace.record.report.plot import COLOURS, STYLE
 from fedpace.reproduce.outcome import Outcome, Point
 from fedpace.reproduce.results import Results, mean_curve
 

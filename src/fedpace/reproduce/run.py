@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+from fedpace.disk.locks import is_locked
 from fedpace.errors import DivergedError
 from fedpace.experiment import simulate
 from fedpace.record import Checkpoints, Run
-from fedpace.record.locks import is_locked
-from fedpace.record.progress import Progress
+from fedpace.record.run.progress import Progress
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.experiment import Experiment
 from fedpace.reproduce.kept import Kept

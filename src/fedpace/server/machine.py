@@ -10,7 +10,7 @@ from fedpace.aggregate.protocol import Contribution
 from fedpace.algorithm import Algorithm
 from fedpace.errors import ConfigError, DivergedError, ProtocolError, RemoteError, require, require_count
 from fedpace.link import NonFiniteError, ResyncError
-from fedpace.link.frame import Kind, expect
+from fedpace.link.wire.frame import Kind, expect
 from fedpace.pace import ByShare
 from fedpace.pace.available import Available
 from fedpace.pace.protocol import Order, WakeAt, awaited

@@ -1,0 +1,244 @@
+"""fedpace advise"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fedpace.cli.parser import count, number, seed, share
+from fedpace.cli.settings import setting
+from fedpace.errors import ConfigError
+
+MOST_STEPS = 1_000_000  # of a session: bounds sum over every one of them
+MOST_EPOCHS = 1_000
+
+if TYPE_CHECKING:
+    from fedpace.server_opt import Stages
+    from fedpace.theory import Setting, Work
+
+# What the theorems need to know and nothing else tells: option, field of Setting, meaning.
+PROBLEM = (
+    ("smoothness", "L", "of the clients' objectives"),
+    ("noise", "V", "sigma², variance of a gradient"),
+    ("spread", "V", "sigma_g², of the clients' gradients"),
+    ("gap", "F", "loss at the start above the best"),
+    ("gradient", "V", "G², largest squared gradient of a client"),
+    ("radius", "H", "largest norm of the model"),
+)
+LOCAL = {"client_lr": 0.1, "batch_size": 10, "momentum": 0.0, "prox_mu": 0.0}  # where nothing is said
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "algorithm", nargs="?", metavar="ALGORITHM", help="what the papers say about this one"
+    )
+    _add_experiment(parser)
+    _add_work(parser)
+    _add_server(parser)
+    problem = parser.add_argument_group("problem, for limits and bounds (default: 1 each)")
+    for name, metavar, meaning in PROBLEM:
+        problem.add_argument(f"--{name}", type=number, metavar=metavar, help=meaning)
+    problem.add_argument(
+        "--size", type=count, metavar="D", help="parameters of the model (default: the task's, or 10,000)"
+    )
+    problem.add_argument(
+        "--estimate", action="store_true", help="measure these, and what codecs lose, on the task"
+    )
+    out = parser.add_argument_group("output")
+    out.add_argument("--picture", metavar="FILE", help="draw shares against plain weights (.png, .svg, .pdf)")
+    out.add_argument("--plot", metavar="FILE", help="run ALGORITHM and draw its gradient beside the bound")
+
+
+def _add_experiment(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("experiment")
+    what.add_argument("--task", metavar="NAME", help="take clients and model of a task")
+    what.add_argument("--clients", type=count, default=100, metavar="N", help="default: %(default)s")
+    what.add_argument("--partition", default=None, metavar="RULE", help="who holds which sample")
+    what.add_argument("--model", metavar="NAME", help="network (default: the task's own)")
+    what.add_argument("--population", metavar="P", help="devices, which decide delays; see `fedpace list`")
+    what.add_argument("--rounds", type=count, default=100, metavar="T", help="default: %(default)s")
+    what.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
+    what.add_argument(
+        "--set",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of ALGORITHM, again and again; `fedpace list ALGORITHM` shows them",
+    )
+
+
+def _add_work(parser: argparse.ArgumentParser) -> None:
+    work = parser.add_argument_group("how much each client does")
+    work.add_argument("--steps", type=counts, metavar="K,K,...", help="local steps of every client")
+    work.add_argument(
+        "--epochs", type=epochs, metavar="E", help="or passes over its data: 2, or 1..6 if drawn"
+    )
+    work.add_argument("--samples", type=numbers, metavar="N,N,...", help="samples of every client")
+    work.add_argument(
+        "--weighting", choices=("samples", "uniform"), help="what makes a client's share (default: samples)"
+    )
+    work.add_argument("--clients-per-round", type=count, metavar="M", help="default: everybody")
+    work.add_argument("--client-lr", type=number, metavar="LR", help="default: 0.1")
+    work.add_argument("--batch-size", type=count, metavar="B", help="default: 10")
+    work.add_argument("--momentum", type=number, metavar="RHO", help="of local steps")
+    work.add_argument("--nesterov", action="store_true")
+    work.add_argument("--prox-mu", type=number, metavar="MU")
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    server = parser.add_argument_group("server momentum")
+    server.add_argument("--server-lr", type=numbers, metavar="LR,LR,...", help="one per stage, falling")
+    server.add_argument("--beta", type=number, metavar="B", help="first stage's (default: 0.9)")
+    server.add_argument("--nu", type=share, metavar="NU", help="first stage's (default: 0.9)")
+    server.add_argument("--couple", choices=("nu", "nag", "beta"), help="what stays the same (default: nu)")
+    server.add_argument(
+        "--delay", type=delay, metavar="S", help="largest staleness of autonomous clients, uniform on 0..S"
+    )
+
+
+def command(args: argparse.Namespace) -> int:
+    """Compute learning-rate limits, bounds, delays and recommended rates before a run.
+
+    With ALGORITHM: everything the papers say about it, with delays from the devices, constants given, assumed or
+    measured on a task. Without: how far plain averaging is biased by unequal work, and stage tables. Every number
+    is labelled exact, a sufficient condition, an upper bound, an order of magnitude, mean stability (exact for the
+    mean model of a quadratic), measured, assumed or recommended. They advise, they refuse nothing.
+
+      fedpace advise ca2fl --task digits --population half-normal:5 --set buffer=10 --estimate
+      fedpace advise defedavg_niid --clients 100 --set draws=10 --set steps=50 --population defedavg
+      fedpace advise multistage_fedgm --task digits --rounds 200 --estimate --plot bound.png
+      fedpace advise --steps 2,5,9 --samples 500,300,200
+      fedpace advise --task digits --clients 100 --partition dirichlet:0.5 --epochs 1..6 --momentum 0.9
+      fedpace advise --server-lr 2,1,0.5 --beta 0.9 --nu 0.9 --rounds 1000 --steps 5,5,5,5
+    """
+    from fedpace.cli import advise_named
+    from fedpace.disk.files import require_writable
+
+    for option in ("picture", "plot"):
+        if getattr(args, option) is not None:
+            require_writable(getattr(args, option), f"--{option}")
+    if args.algorithm is not None:
+        for name in ("delay", "nesterov"):
+            if getattr(args, name) not in (None, False):
+                raise ConfigError(
+                    f"--{name} must come without an algorithm, whose own rules decide it; got both"
+                )
+        return advise_named.command(args)
+    only_named = [name for name in ("estimate", "plot", "population", "set", "model") if getattr(args, name)]
+    if only_named:
+        raise ConfigError(
+            f"--{only_named[0]} must come with an algorithm, as in `fedpace advise fedgm`; got none"
+        )
+    return _planned(args)
+
+
+def _planned(args: argparse.Namespace) -> int:
+    """Unequal work and stage tables, from numbers alone."""
+    from fedpace.cli import advise_show, show
+
+    work = planned_work(args)
+    if work is None and args.server_lr is None:
+        raise ConfigError("ALGORITHM or one of --steps, --epochs and --server-lr must be given; got none")
+    problem = _setting(args, work)
+    stages = None if args.server_lr is None else _stages(args)
+    if work is not None:
+        advise_show.work(work, problem, local(args, "client_lr"), args.rounds, args.picture)
+    if stages is not None:
+        steps = () if work is None else work.k.ravel().tolist()
+        advise_show.server(stages, problem, local(args, "client_lr"), args.delay, steps)
+    if work is not None:
+        from fedpace.theory import advice
+
+        show.console().print(advice(work) or "plain averaging is (almost) unbiased here: fedavg will do")
+    return 0
+
+
+def local(args: argparse.Namespace, name: str) -> float:
+    """A parameter of the local solver, or its default."""
+    given = getattr(args, name)
+    return float(LOCAL[name] if given is None else given)
+
+
+def planned_work(args: argparse.Namespace) -> Work | None:
+    """The clients' shares and solvers, or None if nothing is said about their work."""
+    from fedpace.local import SGD
+    from fedpace.theory import Work
+
+    sizes = samples(args)
+    shares = sizes if (args.weighting or "samples") == "samples" else None
+    rate = local(args, "client_lr")
+    rule = {
+        "momentum": local(args, "momentum"),
+        "nesterov": args.nesterov,
+        "prox_mu": local(args, "prox_mu"),
+    }
+    if args.steps is not None:
+        return Work.of(SGD(rate, steps=args.steps, **rule), args.steps, shares)
+    if args.epochs is None:
+        return None
+    if sizes is None:
+        raise ConfigError("--epochs must come with --samples or --task; got neither")
+    solver = SGD(rate, epochs=args.epochs, batch_size=int(local(args, "batch_size")), **rule)
+    low, high = args.epochs
+    plans = [[passes * solver.batches(size) for size in sizes] for passes in range(low, high + 1)]
+    return Work.drawn(solver, plans, shares)
+
+
+def samples(args: argparse.Namespace) -> Sequence[float] | None:
+    """n_i of every client: of a task, as given, or None."""
+    if args.task is None:
+        given: Sequence[float] | None = args.samples
+        return given
+    from fedpace import tasks
+
+    task = tasks.load(args.task, clients=args.clients, partition=args.partition or "iid", seed=args.seed)
+    return [task.samples(client) for client in range(task.clients)]
+
+
+def _setting(args: argparse.Namespace, work: Work | None) -> Setting:
+    from fedpace.theory import Setting
+
+    problem: dict[str, Any] = {
+        name: 1.0 if getattr(args, name) is None else getattr(args, name) for name, *_ in PROBLEM
+    }
+    return Setting(
+        clients=args.clients if work is None else work.clients,
+        steps=1.0 if work is None else work.most_steps,
+        per_round=args.clients_per_round,
+        **problem,
+    )
+
+
+def _stages(args: argparse.Namespace) -> Stages:
+    import warnings
+
+    from fedpace.theory import ScheduleWarning, multistage
+
+    couple = args.couple or "nu"
+    nu = 0.9 if args.nu is None and couple != "nag" else args.nu
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScheduleWarning)  # shown under the table instead
+        return multistage(args.server_lr, args.rounds, 0.9 if args.beta is None else args.beta, nu, couple)
+
+
+def numbers(text: str) -> list[float]:
+    """`0.5,0.3`, as argparse's `type`."""
+    return [number(word) for word in text.split(",")]
+
+
+def counts(text: str) -> list[int]:
+    """`2,5,9`, as argparse's `type`."""
+    return [count(word.strip(), high=MOST_STEPS) for word in text.split(",")]
+
+
+def delay(text: str) -> int:
+    """A number of server steps, as argparse's `type`."""
+    return count(text, low=0)
+
+
+def epochs(text: str) -> tuple[int, int]:
+    """`2` or `1..6`, as argparse's `type`."""
+    low, dots, high = text.partition("..")
+    return count(low, high=MOST_EPOCHS), count(high if dots else low, high=MOST_EPOCHS)

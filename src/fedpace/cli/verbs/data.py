@@ -1,0 +1,131 @@
+"""fedpace data list | get | import | check | show"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedpace.cli import show
+from fedpace.cli.parser import count, seed
+from fedpace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fedpace.tasks.datasets.data import Data
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("list", help="the data sets, and which are at hand")
+    get = actions.add_parser("get", help="download a data set into the cache")
+    get.add_argument("name", metavar="NAME")
+    take = actions.add_parser("import", help="take a data set from a file or folder into the cache")
+    take.add_argument("name", metavar="NAME")
+    take.add_argument("path", metavar="PATH", type=Path, help="idx, idx.gz, npz, CIFAR batches, PNG strips")
+    check = actions.add_parser("check", help="compare the cache with its checksums, byte by byte")
+    check.add_argument("names", metavar="NAME", nargs="*", help="default: all that are in the cache")
+    _add_show(actions.add_parser("show", help="draw who holds which classes"))
+
+
+def _add_show(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("--clients", type=count, default=100, metavar="N", help="default: %(default)s")
+    parser.add_argument("--partition", metavar="RULE", help="default: the data set's own")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="picture (.png, .svg, .pdf)")
+
+
+def command(args: argparse.Namespace) -> int:
+    """Get, import, check and look at data sets.
+
+    Decoded once into memory-mapped arrays in the folder FEDPACE_DATA names, by default one in the user's
+    cache directory, and verified against the checksums of the published files.
+    """
+    ACTIONS[args.action](args)
+    return 0
+
+
+def _list(args: argparse.Namespace) -> None:
+    from fedpace.tasks import TASKS
+    from fedpace.tasks.datasets import store
+    from fedpace.tasks.datasets.catalogue import SOURCES
+
+    rows = []
+    for name, line in TASKS.items():
+        made = name not in SOURCES
+        rows.append((name, "built in" if made else ("in the cache" if store.stored(name) else "-"), line))
+    show.table(("data set", "at hand", "what it is"), rows, align="llt", caption=f"cache: {store.cache()}")
+
+
+def _get(args: argparse.Namespace) -> None:
+    _require_file(args.name)
+    from fedpace.tasks.datasets.fetch import get
+
+    _describe(get(args.name, say=print))
+
+
+def _import(args: argparse.Namespace) -> None:
+    _require_file(args.name)
+    from fedpace.tasks.datasets.find import import_data
+
+    _describe(import_data(args.name, args.path))
+
+
+def _check(args: argparse.Namespace) -> None:
+    from fedpace.tasks.datasets import store
+    from fedpace.tasks.datasets.catalogue import SOURCES
+    from fedpace.tasks.datasets.find import source
+
+    names = [source(name).name for name in args.names] or [name for name in SOURCES if store.stored(name)]
+    for name in names:
+        if not store.stored(name):
+            raise ConfigError(f"{name} is not in the cache {store.cache()}")
+        store.check(name)
+        print(f"{name}: as published")
+    if not names:
+        print(f"nothing in the cache {store.cache()}")
+
+
+def _show(args: argparse.Namespace) -> None:
+    from fedpace.disk.files import require_writable
+    from fedpace.random import stream
+    from fedpace.record.report.plot import save
+    from fedpace.tasks.named import read, suited
+    from fedpace.tasks.partition import partition
+    from fedpace.tasks.picture import split_picture
+
+    rule = partition(args.partition or suited(args.name).partition)
+    if args.output is not None:
+        require_writable(args.output, "--output")
+    data = read(args.name, args.clients, args.seed)
+    parts = rule.split(data.labels(), data.groups_train, args.clients, stream(args.seed, "partition"))
+    counts = data.counts(parts)
+    held = (counts > 0).sum(axis=0)
+    rows = [
+        ("samples", *_spread(sorted(len(part) for part in parts))),
+        ("classes", *_spread(sorted(held.tolist()))),
+    ]
+    show.table((f"{data.name}, {rule}", "least", "median", "most"), rows, align="lrrr")
+    if args.output is not None:
+        save(split_picture(counts, f"{data.name}, {args.clients} clients, {rule}"), args.output)
+        print(f"picture: {args.output}")
+
+
+def _spread(ordered: list[int]) -> tuple[str, str, str]:
+    return f"{ordered[0]:,}", f"{ordered[len(ordered) // 2]:,}", f"{ordered[-1]:,}"
+
+
+def _require_file(name: str) -> None:
+    from fedpace.tasks import TASKS
+    from fedpace.tasks.datasets.catalogue import SOURCES
+
+    if name in TASKS and name not in SOURCES:
+        raise ConfigError(f"{name} is built in; there is nothing to get or import")
+
+
+def _describe(data: Data) -> None:
+    train, test = len(data.y_train), len(data.y_test)
+    print(f"{data.name}: {train:,} training and {test:,} test samples, {data.classes} classes, as published")
+
+
+ACTIONS = {"list": _list, "get": _get, "import": _import, "check": _check, "show": _show}

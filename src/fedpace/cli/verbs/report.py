@@ -1,0 +1,67 @@
+"""fedpace report RUN ... -o report.html"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING
+
+from fedpace.cli.verbs.runs import state
+from fedpace.errors import StorageError
+from fedpace.untrusted import brief
+
+if TYPE_CHECKING:
+    from fedpace.record.report.page import Kept
+    from fedpace.record.store.store import Entry, Store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="names from `fedpace runs list`")
+    parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="default: %(default)s")
+    parser.add_argument("--title", default="", metavar="TEXT", help="heading of the page")
+
+
+def command(args: argparse.Namespace) -> int:
+    """Make one web page about runs that are kept.
+
+    Results, curves, who did what when, staleness, participation, traffic, configuration, and whom to cite; one
+    file that loads nothing from anywhere.
+    """
+    from fedpace.disk import files
+    from fedpace.record.report.page import page
+    from fedpace.record.store.store import Store
+
+    output = files.require_writable(args.output, "--output")
+    store = Store()
+    kept = [_kept(store, store[name]) for name in args.runs]
+    files.write(output, page(kept, args.title).encode())
+    print(output)
+    return 0
+
+
+def _clients(entry: Entry) -> int:
+    text = entry.experiment.get("clients", "")
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise StorageError(f"the run store has a damaged run, {entry.name!r}: its clients are {brief(text)}")
+    return int(text)
+
+
+def _kept(store: Store, entry: Entry) -> Kept:
+    from fedpace.bibliography import PAPERS
+    from fedpace.record.report.page import Kept
+    from fedpace.record.store import artifacts
+
+    facts = {
+        **entry.experiment,
+        "command": " ".join(["fedpace run", *entry.arguments]) if entry.arguments else "",
+    }
+    for group in ("versions", "machine"):
+        facts[group] = ", ".join(f"{name} {value}" for name, value in entry.about.get(group, {}).items())
+    return Kept(
+        label=entry.name,
+        run=artifacts.load(store, entry),
+        clients=_clients(entry),
+        state=state(store, entry),
+        facts=facts | {"note": entry.note},
+        papers=[PAPERS[key] for key in entry.about.get("papers", ()) if key in PAPERS],
+    )

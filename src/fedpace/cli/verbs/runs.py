@@ -1,0 +1,147 @@
+"""fedpace runs list | show | delete | export"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedpace.cli import show
+from fedpace.cli.parser import Parser
+from fedpace.errors import ConfigError
+from fedpace.untrusted import visible
+
+if TYPE_CHECKING:
+    from fedpace.record.store.store import Entry, Store
+    from fedpace.sim.observer import StepRecord
+
+HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "began")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
+    verbs.add_parser("list", help="all runs, the newest last (also without any action)")
+    one = verbs.add_parser("show", help="one run: configuration, machine, result")
+    one.add_argument("name", metavar="NAME")
+    gone = verbs.add_parser("delete", help="forget runs and their files")
+    gone.add_argument("names", metavar="NAME", nargs="+")
+    out = verbs.add_parser("export", help="histories as one table")
+    out.add_argument("names", metavar="NAME", nargs="*", help="default: all")
+    out.add_argument("-o", "--output", metavar="FILE", required=True, help=".csv or .parquet")
+
+
+def command(args: argparse.Namespace) -> int:
+    """List, show, delete and export the runs that are kept.
+
+    They are in FEDPACE_HOME (default: the user's data directory), in runs.sqlite or in the database whose URL
+    FEDPACE_STORE is; their models and checkpoints are in the folder `runs` beside it.
+    """
+    from fedpace.record.store.store import Store
+
+    store = Store()
+    match args.action:
+        case "show":
+            _show(store, store[args.name])
+        case "delete":
+            numbers = {
+                name: store.number(name) for name in args.names
+            }  # all are there before the first one goes
+            for name in numbers:
+                store.delete(name)
+        case "export":
+            _export(store, [store[name] for name in args.names] or store.entries(), Path(args.output))
+        case _:
+            _list(store)
+    return 0
+
+
+def _list(store: Store) -> None:
+    last = store.last_steps()
+    evaluated = store.last_steps(evaluated=True)
+    rows = [_row(store, entry, last.get(entry.id), evaluated.get(entry.id)) for entry in store.entries()]
+    if rows:
+        show.table(HEADER, rows, align="lllrrrrll")
+    else:
+        print(f"no run is kept in {store.home}")
+
+
+def _row(
+    store: Store, entry: Entry, last: StepRecord | None, evaluated: StepRecord | None
+) -> tuple[str, ...]:
+    learned = evaluated.metrics if evaluated else {}
+    return (
+        entry.name,
+        entry.algorithm,
+        entry.task,
+        str(entry.seed),
+        f"{last.version if last else 0}/{entry.rounds}",
+        *(f"{learned[name]:.4f}" if name in learned else "" for name in ("accuracy", "loss")),
+        state(store, entry),
+        f"{entry.began:%Y-%m-%d %H:%M}",
+    )
+
+
+def state(store: Store, entry: Entry) -> str:
+    """Its status; a run that nobody works on any more was interrupted."""
+    if entry.status == "running" and not store.is_alive(entry):
+        return "interrupted"
+    return entry.status
+
+
+def _show(store: Store, entry: Entry) -> None:
+    from fedpace.record.run.units import format_seconds
+    from fedpace.record.store import artifacts
+
+    facts = [("state", state(store, entry)), ("note", entry.note)]
+    facts += [("began", f"{entry.began:%Y-%m-%d %H:%M:%S} UTC")]
+    facts += [(name, text) for name, text in entry.experiment.items()]
+    facts += [("command", " ".join(["fedpace run", *entry.arguments]) if entry.arguments else "")]
+    for group in ("versions", "machine"):
+        facts.append((group, ", ".join(f"{k} {v}" for k, v in entry.about.get(group, {}).items())))
+    facts.append(("files", str(store.folder(entry.name))))
+    facts.append(("real time", format_seconds(entry.summary.get("real_seconds", 0.0))))
+    print(entry.name)
+    for name, text in facts:
+        if text:
+            print(visible(f"  {name:<15}{text}"))
+    run = artifacts.load(store, entry)
+    if run.history:
+        print()
+        show.result(run)
+
+
+def _export(store: Store, entries: list[Entry], output: Path) -> None:
+    """One row per run and server step."""
+    from dataclasses import asdict
+
+    import pandas
+
+    from fedpace.disk.files import require_writable
+
+    kinds = (".csv", ".parquet")
+    if output.suffix not in kinds:
+        raise ConfigError(f"--output must end in {' or '.join(kinds)}; got {str(output)!r}")
+    require_writable(output, "--output")
+    about = ("name", "algorithm", "task", "seed")
+    rows = []
+    for entry in entries:
+        for record in map(asdict, store.history(entry.id)):
+            learned = record.pop("metrics")
+            rows.append({name: getattr(entry, name) for name in about} | learned | record)
+    _write(pandas.DataFrame(rows), output)
+    print(output)
+
+
+def _write(table: Any, output: Path) -> None:
+    from fedpace.disk import files
+
+    buffer = io.BytesIO()
+    if output.suffix == ".csv":
+        table.to_csv(buffer, index=False)
+    else:
+        try:
+            table.to_parquet(buffer, index=False)
+        except ImportError:
+            raise ConfigError("a Parquet file needs pyarrow: pip install 'fedpace[parquet]'") from None
+    files.write(output, buffer.getvalue())

@@ -1,0 +1,1 @@
+"""Codecs: a vector as one frame, and back. They remember nothing."""

@@ -1,0 +1,67 @@
+"""Every value, as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from fedpace.link.protocol import Codec
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire import values
+from fedpace.link.wire.frame import Kind
+from fedpace.vector import Layout, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """All d values, in the vector's own type (`dtype=None`) or rounded to fp32, fp16, bf16 or fp64.
+
+    Wire: d numbers. Decoding fp32 and fp64 is a read-only view of the frame.
+    Contraction: the square of the type's unit roundoff (fp16: away from its subnormals).
+    """
+
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        values.require_type(self.dtype, "Dense.dtype")
+
+    def bind(self, layout: Layout) -> Self:
+        return self
+
+    def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
+        return encode_dense(v, self.dtype)
+
+    def decode(self, frame: bytes, size: int) -> Vector:
+        header = wire.expect(frame, Kind.DENSE)
+        name = values.sent_type(header, self.dtype)
+        wire.expect_length(header, size * values.type_bytes(name))
+        return values.finite(values.from_wire(frame, name, size, wire.HEADER_BYTES), "DENSE")
+
+    def contraction(self, size: int) -> float:
+        return values.roundoff(self.dtype) ** 2
+
+
+def encode_dense(v: Vector, dtype: str | None = None, round: int = 0) -> bytes:
+    name = values.type_name(v, dtype)
+    return wire.build(Kind.DENSE, values.to_wire(v, name), flags=values.type_flags(name), round=round)
+
+
+def encode_stamped(codec: Codec, v: Vector, rng: np.random.Generator, round: int) -> bytes:
+    """The codec's frame with its round; a dense one, the longest there is, without a second copy."""
+    if type(codec) is Dense:
+        return encode_dense(v, codec.dtype, round)
+    return wire.stamp(codec.encode(v, rng), round=round)
+
+
+def decode_dense(frame: bytes, size: int) -> Vector:
+    """A DENSE frame of whatever value type it says."""
+    return Dense(values.type_of(wire.peek(frame))).decode(frame, size)
+
+
+def decode_unflagged(codec: Codec, frame: bytes, size: int) -> Vector:
+    """What a codec reads from a frame that builds on nothing."""
+    v = codec.decode(frame, size)
+    wire.refuse_link_flags(frame)
+    return v

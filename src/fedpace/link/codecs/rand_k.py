@@ -1,0 +1,75 @@
+"""Entries chosen by lot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from fedpace.errors import FrameError, require_flag, require_number
+from fedpace.link.codecs import groups
+from fedpace.link.codecs.groups import Groups
+from fedpace.link.wire import indices, sparse, values
+from fedpace.link.wire.frame import Kind
+from fedpace.vector import Layout, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class RandK:
+    """Keep k = ceil(ratio d) entries drawn without replacement, scaled by d/k so that E[C(v)] = v.
+
+    Variance: E||C(v) - v||^2 = omega ||v||^2 with omega = d/k - 1. With `unbiased=False` they are sent
+    unscaled: E||C(v) - v||^2 = (1 - k/d) ||v||^2, a contraction that error feedback can work with.
+    Wire: SPARSE, as TopK.
+    """
+
+    ratio: float
+    unbiased: bool = True
+    values: str | None = None
+    index: str = "auto"
+    groups: Groups = ()
+
+    def __post_init__(self) -> None:
+        require_number(self.ratio, "RandK.ratio", above=0, high=1, allowed="in (0, 1]")
+        require_flag(self.unbiased, "RandK.unbiased")
+        values.require_type(self.values, "RandK.values")
+        indices.require_index(self.index, "RandK.index")
+
+    def bind(self, layout: Layout) -> Self:
+        return replace(self, groups=groups.of(layout))
+
+    def counts(self, size: int) -> Groups:
+        """k of every group."""
+        return tuple(groups.kept(self.ratio, d) for d in self._sizes(size))
+
+    def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
+        name = values.type_name(v, self.values)
+        values.finite(v, "rand-k")
+        at, picked = [np.empty(0, np.int64)], [v[:0]]
+        low = 0
+        for d, k in zip(self._sizes(v.size), self.counts(v.size), strict=True):
+            chosen = low + np.sort(rng.choice(d, k, replace=False))
+            at.append(chosen)
+            picked.append(v[chosen] * v.dtype.type(d / max(1, k)) if self.unbiased else v[chosen])
+            low += d
+        where, what = np.concatenate(at), np.concatenate(picked)
+        keep = values.survives(what, name)
+        return sparse.write(Kind.SPARSE, where[keep], what[keep], v.size, name, self.index)
+
+    def decode(self, frame: bytes, size: int) -> Vector:
+        most = sum(self.counts(size))
+        at, picked = sparse.read(frame, Kind.SPARSE, size, most, self.values, self.index)
+        if not picked.all():
+            raise FrameError("SPARSE: a value is zero")
+        return sparse.spread(at, picked, size)
+
+    def omega(self, size: int) -> float | None:
+        return 1 / groups.least_kept(self.ratio, self._sizes(size)) - 1 if self.unbiased else None
+
+    def contraction(self, size: int) -> float | None:
+        least = groups.least_kept(self.ratio, self._sizes(size))
+        return None if self.unbiased else 1 - least * (1 - values.roundoff(self.values) ** 2)
+
+    def _sizes(self, size: int) -> Groups:
+        return groups.sizes(self.groups, size, "RandK")

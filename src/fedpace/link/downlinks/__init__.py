@@ -1,0 +1,1 @@
+"""The server's way to all clients."""

@@ -1,0 +1,111 @@
+"""The paper's downlink as printed: the model itself is compressed, with an error memory per client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fedpace.errors import require
+from fedpace.link.codecs.dense import decode_dense, encode_dense
+from fedpace.link.protocol import Codec, Context
+from fedpace.link.uplinks.error_feedback import ErrorFeedback
+from fedpace.link.uplinks.lazy import Held, Lazy
+from fedpace.link.wire import frame as wire
+from fedpace.link.wire.frame import Kind, ResyncError
+from fedpace.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """What either end remembers of the frames so far: a frame that is missing shows in the count."""
+
+    frames: int
+    held: Held  # the server's has E_i, the client's only the last value
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralState:
+    clients: dict[int, Contact] = field(default_factory=dict)  # of the clients heard from
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """Compress x_t + E_i for client i, judge it as an uplink would, E_i becomes what was not delivered.
+
+    Wire: ref is the number of frames that this client was sent before, so that it notices a lost one.
+
+    "Bidirectional communication-efficient non-convex adaptive federated learning", Algorithm 2. `first`:
+    "dense" sends the whole model at first contact, "zero" (as printed) what the codec makes of it.
+    Kept for comparison only: with a sparsifier the client's model is further from x_t than zero is, since
+    each coordinate arrives every d/k contacts with d/k times its size; with AA it starts from twice the
+    model. `Difference` is the link to use.
+    """
+
+    codec: Codec
+    rule: str = "nla"
+    tau: float = 0.0
+    first: str = "dense"
+
+    def __post_init__(self) -> None:
+        require(self.rule in ("nla", "aa"), "Literal.rule", self.rule, "nla or aa")
+        require(self.first in ("dense", "zero"), "Literal.first", self.first, "dense or zero")
+        self._link()
+
+    @property
+    def shared(self) -> bool:
+        return False
+
+    def init(self, x: Vector, clients: int) -> LiteralState:
+        return LiteralState()
+
+    def publish(self, x: Vector, version: int, state: LiteralState, rng: np.random.Generator) -> LiteralState:
+        return state
+
+    def send(
+        self, client: int, x: Vector, version: int, state: LiteralState, rng: np.random.Generator
+    ) -> tuple[bytes, LiteralState]:
+        past = state.clients.get(client)
+        if past is None and self.first == "dense":
+            frame = encode_dense(x, round=version)
+            state.clients[client] = Contact(1, _holding(frame, x))
+            return frame, state
+        link, count = self._link(), 0 if past is None else past.frames
+        before = link.init(x.size, x.dtype) if past is None else past.held
+        frame, held = link.send(x, before, Context(version), rng)
+        state.clients[client] = Contact(count + 1, held)
+        return wire.stamp(frame, round=version, ref=count), state
+
+    def seeds(self, client: int, state: Any) -> bool:
+        return False
+
+    def seeded(self, x: Vector) -> None:
+        return None
+
+    def forget(self, client: int, state: LiteralState) -> LiteralState:
+        state.clients.pop(client, None)
+        return state
+
+    def receive(self, frame: bytes, held: Contact | None, size: int) -> tuple[Vector, Contact]:
+        header = wire.peek(frame)
+        if self.first == "dense" and header.kind is Kind.DENSE and not header.ref:
+            x = decode_dense(frame, size)
+            wire.refuse_flags(header, wire.ADD_PREV | wire.DIFF)
+            return x, Contact(1, _holding(frame, x))
+        count = 0 if held is None else held.frames
+        if header.ref != count:
+            wire.check(frame)  # damage is the better explanation
+            raise ResyncError(f"{header.kind.name} is frame {header.ref + 1} to this client; it has {count}")
+        link = self._link()
+        last = link.init(size, np.dtype(np.float32)) if held is None else held.held
+        x, last = link.receive(frame, replace(last, version=count), size)
+        return x, Contact(count + 1, last)
+
+    def _link(self) -> Lazy:
+        return Lazy(self.rule, self.tau, max_staleness=None, link=ErrorFeedback(self.codec))
+
+
+def _holding(frame: bytes, x: Vector) -> Held:
+    nothing = np.empty_like(x, shape=0)
+    return Held(memory=nothing, raw=nothing, version=1, held=frame)

@@ -1,0 +1,57 @@
+"""The whole model to everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedpace.link.codecs.dense import Dense, decode_unflagged, encode_stamped
+from fedpace.link.protocol import Codec
+from fedpace.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class FullState:
+    version: int = -1  # of the model in `frame`
+    frame: bytes = b""  # the same bytes for every client
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """One frame per version, made when the version is published and sent to whoever retrieves it.
+
+    A past version (Replayed) is encoded when it is asked for.
+    """
+
+    codec: Codec = Dense()
+
+    @property
+    def shared(self) -> bool:
+        return True
+
+    def init(self, x: Vector, clients: int) -> FullState:
+        return FullState()
+
+    def publish(self, x: Vector, version: int, state: FullState, rng: np.random.Generator) -> FullState:
+        return FullState(version, encode_stamped(self.codec, x, rng, version))
+
+    def send(
+        self, client: int, x: Vector, version: int, state: FullState, rng: np.random.Generator
+    ) -> tuple[bytes, FullState]:
+        if version == state.version:
+            return state.frame, state
+        return encode_stamped(self.codec, x, rng, version), state
+
+    def seeds(self, client: int, state: Any) -> bool:
+        return False
+
+    def seeded(self, x: Vector) -> None:
+        return None
+
+    def forget(self, client: int, state: FullState) -> FullState:
+        return state
+
+    def receive(self, frame: bytes, held: None, size: int) -> tuple[Vector, None]:
+        return decode_unflagged(self.codec, frame, size), None

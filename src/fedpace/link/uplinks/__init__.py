@@ -1,0 +1,1 @@
+"""One client's way to the server."""

@@ -1,0 +1,63 @@
+"""What a codec loses is sent later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedpace.errors import require
+from fedpace.link.claims import require_contractive
+from fedpace.link.codecs.dense import decode_unflagged
+from fedpace.link.protocol import Codec, Context
+from fedpace.link.wire import frame as wire
+from fedpace.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    e: Vector  # what was not delivered yet; empty: nothing
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFeedback:
+    """Error memory on the sender: p = v + e, c = C(p) is sent, e becomes p - (what the server used).
+
+    Seide et al. 2014; Karimireddy et al. 2019; FedCAMS. Sum of what was used + e = sum of v, always.
+    `memory` matters under a lazy rule only: subtract the value the server used ("judged", the choice for
+    NLA), or C(p) even if the server used another ("fresh", which keeps AA's bonus but loses what NLA skips).
+    """
+
+    codec: Codec
+    memory: str = "judged"
+
+    def __post_init__(self) -> None:
+        require_contractive(self.codec, "ErrorFeedback.codec")
+        require(self.memory in ("judged", "fresh"), "ErrorFeedback.memory", self.memory, "judged or fresh")
+
+    def init(self, size: int, dtype: np.dtype[Any]) -> Memory:
+        return Memory(np.empty(0, dtype))
+
+    def send(
+        self, v: Vector, state: Memory, context: Context, rng: np.random.Generator
+    ) -> tuple[bytes, Memory]:
+        p = self.owed(v, state.e)
+        frame = self.codec.encode(p, rng)
+        c = self.codec.decode(frame, v.size)
+        return wire.stamp(frame, round=context.round), Memory(self.rest(p, c, c))
+
+    def receive(self, frame: bytes, state: Memory, size: int) -> tuple[Vector, Memory]:
+        return decode_unflagged(self.codec, frame, size), state
+
+    def resync(self, state: Memory) -> Memory:
+        return state
+
+    @np.errstate(over="ignore")  # the codec refuses what is not finite
+    def owed(self, v: Vector, e: Vector) -> Vector:
+        """p: all that should reach the server by now."""
+        return v + e if e.size else v
+
+    def rest(self, p: Vector, used: Vector, fresh: Vector) -> Vector:
+        """e: what of it did not."""
+        return np.subtract(p, used if self.memory == "judged" else fresh).astype(p.dtype, copy=False)

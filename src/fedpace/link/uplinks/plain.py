@@ -1,0 +1,39 @@
+"""The link that remembers nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedpace.link.codecs.dense import Dense, decode_unflagged, encode_stamped
+from fedpace.link.protocol import Codec, Context
+from fedpace.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Send what the codec makes of the vector; what it loses is lost."""
+
+    codec: Codec = Dense()
+
+    def init(self, size: int, dtype: np.dtype[Any]) -> None:
+        return None
+
+    def send(self, v: Vector, state: None, context: Context, rng: np.random.Generator) -> tuple[bytes, None]:
+        return encode_stamped(self.codec, v, rng, context.round), None
+
+    def receive(self, frame: bytes, state: None, size: int) -> tuple[Vector, None]:
+        return decode_unflagged(self.codec, frame, size), None
+
+    def resync(self, state: None) -> None:
+        return None
+
+    def owed(self, v: Vector, e: Vector) -> Vector:
+        """What should reach the server: nothing is carried over."""
+        return v
+
+    def rest(self, p: Vector, used: Vector, fresh: Vector) -> Vector:
+        """What is carried over: nothing."""
+        return np.empty(0, p.dtype)

@@ -1,0 +1,1 @@
+"""The wire format: frames, and how numbers and positions lie in them."""

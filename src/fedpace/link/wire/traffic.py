@@ -1,0 +1,140 @@
+"""What crossed the links: real bytes, the bits that papers count, skips, and how much compression lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fedpace.link.wire.describe import FrameInfo, describe
+from fedpace.link.wire.frame import ADD_PREV
+from fedpace.vector import Vector
+
+_last: tuple[bytes, int, FrameInfo] | None = None
+
+
+def _described(frame: bytes, size: int) -> FrameInfo:
+    """`describe`, once for a frame that goes to many clients."""
+    global _last
+    if _last is None or _last[0] is not frame or _last[1] != size:
+        _last = frame, size, describe(frame, size)
+    return _last[2]
+
+
+@dataclass(slots=True)
+class Lane:
+    """One direction."""
+
+    frames: int = 0
+    header_bytes: int = 0
+    payload_bytes: int = 0
+    control_bytes: int = 0  # frames beside the update or the model, headers included
+    value_bits: int = 0  # nominal: 32 per number sent
+    index_bits: int = 0  # nominal: ceil(log2 d) per position
+    fired: int = 0  # how often a lazy rule skipped (NLA, LAG) or added (AA)
+    phantom: int = 0  # values used that never crossed the link (literal readings)
+    error: float = 0.0  # sum of ||v - used||^2 ...
+    norm: float = 0.0  # ... and of ||v||^2, where the link loses anything
+
+    def count(self, frame: bytes, size: int, times: int = 1) -> None:
+        info = _described(frame, size)
+        self.frames += times
+        self.header_bytes += times * info.header_bytes
+        self.payload_bytes += times * info.payload_bytes
+        self.value_bits += times * info.value_bits
+        self.index_bits += times * info.index_bits
+        self.fired += times * bool(info.skipped or frame[2] & ADD_PREV)
+        self.phantom += times * info.phantom
+
+    def compare(self, v: Vector, used: Vector) -> None:
+        """How far what the receiver uses is from what was meant."""
+        lost = np.subtract(v, used)
+        self.error += float(lost @ lost)
+        self.norm += float(v @ v)
+
+    @property
+    def relative_error(self) -> float:
+        """||v - used|| / ||v||, root mean square over all frames compared."""
+        return math.sqrt(self.error / self.norm) if self.norm else 0.0
+
+    @property
+    def rate(self) -> float:
+        """The share of frames for which a lazy rule fired."""
+        return self.fired / self.frames if self.frames else 0.0
+
+
+@dataclass(slots=True)
+class Account:
+    """One client's."""
+
+    bytes_up: int = 0
+    bytes_down: int = 0
+    uploads: int = 0
+    steps: int = 0  # local steps behind its uploads
+    fired: int = 0  # how often a lazy rule did
+
+    def plain(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(slots=True)
+class Traffic:
+    up: Lane = field(default_factory=Lane)
+    down: Lane = field(default_factory=Lane)
+    clients: dict[int, Account] = field(default_factory=dict)  # those that took part
+
+    def uploaded(self, client: int, frames: Mapping[str, bytes], steps: int, size: int) -> None:
+        account = self._account(client)
+        account.uploads += 1
+        account.steps += steps
+        account.bytes_up += sum(map(len, frames.values()))
+        account.fired -= self.up.fired
+        _count(self.up, frames, "update", size)
+        account.fired += self.up.fired
+
+    def downloaded(self, client: int, frames: Mapping[str, bytes], size: int) -> None:
+        self._account(client).bytes_down += sum(map(len, frames.values()))
+        _count(self.down, frames, "model", size)
+
+    def _account(self, client: int) -> Account:
+        account = self.clients.get(client)
+        if account is None:
+            account = self.clients[client] = Account()
+        return account
+
+    def broadcast(self, frames: Mapping[str, bytes], size: int, clients: int) -> None:
+        """Sent to so many at once; not told apart by client."""
+        _count(self.down, frames, "model", size, clients)
+
+    def plain(self) -> dict[str, Any]:
+        """Both directions, and the clients that took part, as plain numbers."""
+        accounts = {client: account.plain() for client, account in sorted(self.clients.items())}
+        return {"up": _plain(self.up), "down": _plain(self.down), "clients": accounts}
+
+
+def _count(lane: Lane, frames: Mapping[str, bytes], main: str, size: int, times: int = 1) -> None:
+    for name, frame in frames.items():
+        if name == main:
+            lane.count(frame, size, times)
+        else:
+            lane.control_bytes += times * len(frame)
+
+
+def _plain(lane: Lane) -> dict[str, float]:
+    counts = (
+        "frames",
+        "header_bytes",
+        "payload_bytes",
+        "control_bytes",
+        "value_bits",
+        "index_bits",
+        "fired",
+        "phantom",
+    )
+    return {name: getattr(lane, name) for name in counts} | {
+        "firing_rate": lane.rate,
+        "relative_error": lane.relative_error,
+    }

@@ -1,0 +1,1 @@
+"""Plots, timelines and report pages."""

@@ -1,0 +1,152 @@
+"""Several runs of several algorithms side by side: what each needs to get somewhere, as numbers and as one picture."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from fedpace.record.report.plot import COLOURS, STYLE, words
+from fedpace.record.run.run import Run
+from fedpace.record.run.units import byte_unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDE = 8.0  # from such a ratio on, what is small would be a stroke on a linear axis
+
+Target = tuple[str, float]
+Points = tuple[list[float], list[float], list[float], list[float]]  # steps, seconds, bytes, metric
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Means over the runs that got there."""
+
+    runs: int
+    steps: float
+    virtual_seconds: float
+    bytes_up: float
+    bytes_down: float
+    real_seconds: float | None  # None: not known for all of them
+
+
+def rises(metric: str) -> bool:
+    """Accuracy is to rise, every other metric to fall."""
+    return metric.startswith("accuracy")
+
+
+def reached(run: Run, goal: Target) -> Run | None:
+    """The run up to its first step at the goal."""
+    metric, value = goal
+    for at, record in enumerate(run.history, start=1):
+        found = record.metrics.get(metric)
+        if found is not None and (found >= value if rises(metric) else found <= value):
+            return replace(run, history=run.history[:at])
+    return None
+
+
+def cost(runs: Sequence[Run], goal: Target | None) -> Cost | None:
+    """What it took to reach the goal, or to come to the end; None if no run did."""
+    there = list(runs) if goal is None else [found for run in runs if (found := reached(run, goal))]
+    if not there:
+        return None
+    seconds = [_real_seconds(run) for run in there]
+    known = [at for at in seconds if at is not None]
+    return Cost(
+        len(there),
+        statistics.mean(len(run.history) for run in there),
+        statistics.mean(run.virtual_seconds for run in there),
+        statistics.mean(run.bytes_up for run in there),
+        statistics.mean(run.bytes_down for run in there),
+        statistics.mean(known) if len(known) == len(seconds) else None,
+    )
+
+
+def final(runs: Sequence[Run], metric: str) -> tuple[float, float | None] | None:
+    """Mean and standard deviation of a metric's last value; no deviation for one run, None where nobody has it."""
+    values = [run.metrics[metric] for run in runs if metric in run.metrics]
+    if not values:
+        return None
+    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None
+
+
+def picture(runs: Mapping[str, Sequence[Run]], goal: Target | None = None, title: str = "") -> Figure:
+    """One metric against server steps, virtual seconds and traffic; the mean over seeds thick, each seed thin."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    metric = goal[0] if goal else _metric(runs)
+    unit, name = byte_unit(max(run.bytes_up + run.bytes_down for own in runs.values() for run in own))
+    with rc_context(STYLE):
+        figure = Figure(figsize=(12, 4.2), layout="constrained")
+        row = figure.subplots(1, 3, sharey=True)
+        drawn = {label: [_points(run, metric, unit) for run in own] for label, own in runs.items()}
+        for at, (label, seeds) in enumerate(drawn.items()):
+            _draw(row, seeds, label, COLOURS[at % len(COLOURS)])
+        for at in (1, 2):
+            ends = [seed[at][-1] for seeds in drawn.values() for seed in seeds if seed[at]]
+            if ends and 0 < WIDE * min(ends) < max(ends):
+                row[at].set_xscale("log")
+        for axes, what in zip(row, ("server steps", "virtual seconds", f"{name} up and down"), strict=True):
+            axes.set_xlabel(what)
+            if goal:
+                axes.axhline(goal[1], color="#888888", linewidth=1, linestyle=":")
+        row[0].set_ylabel(words(metric))
+        figure.legend(
+            *row[0].get_legend_handles_labels(), loc="outside lower center", ncols=min(len(runs), 6)
+        )
+        figure.suptitle(words(title), x=0.01, ha="left", fontweight="bold")
+    return figure
+
+
+def _draw(row: Sequence[Axes], seeds: Sequence[Points], label: str, colour: str) -> None:
+    whole = _mean(seeds)
+    for *xs, ys in seeds:
+        for axes, x in zip(row, xs, strict=True):
+            alone = whole is None or len(seeds) == 1
+            style = {"linewidth": 1.8} if alone else {"linewidth": 0.7, "alpha": 0.4}
+            axes.plot(x, ys, color=colour, marker="o" if len(x) == 1 else None, **style)  # type: ignore[arg-type]
+    if whole is not None:
+        *xs, ys = whole
+        for axes, x in zip(row, xs, strict=True):
+            axes.plot(x, ys, color=colour, linewidth=2.0)
+    row[0].plot([], [], color=colour, linewidth=2.0, label=words(label))
+
+
+def _points(run: Run, metric: str, unit: float) -> Points:
+    """Where the metric was measured."""
+    sent = accumulate(record.bytes_up + record.bytes_down for record in run.history)
+    rows = [
+        (float(record.version), record.virtual_seconds, total / unit, record.metrics[metric])
+        for record, total in zip(run.history, sent, strict=True)
+        if metric in record.metrics
+    ]
+    return tuple(list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])  # type: ignore[return-value]
+
+
+def _mean(seeds: Sequence[Points]) -> Points | None:
+    """Point by point, where all seeds were measured after the same steps."""
+    if len(seeds) < 2 or any(each[0] != seeds[0][0] for each in seeds):
+        return None
+    means = (
+        [statistics.mean(values) for values in zip(*columns, strict=True)]
+        for columns in zip(*seeds, strict=True)
+    )
+    return tuple(means)  # type: ignore[return-value]
+
+
+def _metric(runs: Mapping[str, Sequence[Run]]) -> str:
+    names = {name for own in runs.values() for run in own for name in run.metrics}
+    return "accuracy" if "accuracy" in names else "loss"
+
+
+def _real_seconds(run: Run) -> float | None:
+    """Up to the last step of this history; by the clock of each step where there is one."""
+    times: Sequence[float] = run.summary.get("step_seconds", ())
+    if times and len(run.history) <= len(times):
+        return times[len(run.history) - 1]
+    return run.summary.get("real_seconds") if len(run.history) == run.rounds else None

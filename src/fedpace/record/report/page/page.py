@@ -1,0 +1,345 @@
+"""The page, part by part, top to bottom."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from itertools import accumulate
+from typing import Any
+
+from fedpace.record.report.page import shares, svg
+from fedpace.record.report.page.text import escape
+from fedpace.record.run.run import Run
+from fedpace.record.run.timeline import UNUSED, Stretch
+from fedpace.record.run.units import byte_unit, format_bytes, format_seconds
+
+MOST_CLIENTS = 24  # rows of a timeline
+MOST_BARS = 1500  # in a timeline; later activity is left out
+MOST_STALENESS = 20  # bars of the histogram; the rest is counted in the last
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A run and what is known about it beside its result."""
+
+    label: str
+    run: Run
+    clients: int  # of the task, those that never took part included
+    state: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)  # configuration, versions, machine, by name
+    papers: Sequence[Any] = ()  # those to cite
+
+
+def page(runs: Sequence[Kept], title: str = "") -> str:
+    """The whole page; it loads nothing from anywhere."""
+    named = title or _title(runs)
+    parts = [
+        _head(runs, named),
+        _results(runs),
+        _curves(runs),
+        _timelines(runs),
+        _asynchrony(runs),
+        _traffic(runs),
+        _configuration(runs),
+        _papers(runs),
+    ]
+    style, script = _asset("page.css"), _asset("page.js")
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(named)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(part for part in parts if part)
+        + f"\n<footer>Made by fedpace.</footer>\n</main>\n<script>\n{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return files("fedpace.record.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _title(runs: Sequence[Kept]) -> str:
+    algorithms = list(dict.fromkeys(kept.run.name for kept in runs))
+    tasks = list(dict.fromkeys(kept.run.task for kept in runs))
+    return f"{', '.join(algorithms)} on {', '.join(tasks)}"
+
+
+def _head(runs: Sequence[Kept], title: str) -> str:
+    legend = "".join(
+        f'<li><span class="dot s{at % svg.COLOURS}"></span><b>{escape(kept.label)}</b></li>'
+        for at, kept in enumerate(runs)
+    )
+    count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
+    clients = " or ".join(str(n) for n in dict.fromkeys(kept.clients for kept in runs))
+    return (
+        f"<header><h1>{escape(title)}</h1><p>{count}, {clients} clients, "
+        f'every one at its own pace.{_caution(runs)}</p><ul class="legend">{legend}</ul></header>'
+    )
+
+
+def _caution(runs: Sequence[Kept]) -> str:
+    """Curves of unlike experiments share their axes; whoever reads them should know."""
+    parts = {
+        "task": {kept.run.task for kept in runs},
+        "number of clients": {str(kept.clients) for kept in runs},
+        "devices": {kept.facts.get("population", "") for kept in runs},
+    }
+    unlike = [name for name, values in parts.items() if len(values) > 1]
+    return f" They differ in {' and '.join(unlike)}: compare with care." if unlike else ""
+
+
+def _section(title: str, inside: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{inside}</section>"
+
+
+def _card(title: str, inside: str, *, readout: bool = False) -> str:
+    below = '<div class="readout"></div>' if readout else ""
+    return f'<div class="card"><h3>{escape(title)}</h3>{inside}{below}</div>'
+
+
+# ------------------------------------------------------------ results and curves
+
+
+def _results(runs: Sequence[Kept]) -> str:
+    learned = ("accuracy", "loss", "steps", "virtual time", "up", "down", "real time")
+    header = ("run", "algorithm", "task", *learned, "state")
+    rows = [
+        (
+            kept.label,
+            kept.run.name,
+            kept.run.task,
+            *(_measured(kept.run, name) for name in ("accuracy", "loss")),
+            f"{len(kept.run.history):,}",
+            format_seconds(kept.run.virtual_seconds),
+            format_bytes(kept.run.bytes_up),
+            format_bytes(kept.run.bytes_down),
+            format_seconds(kept.run.summary["real_seconds"]) if "real_seconds" in kept.run.summary else "",
+            kept.state,
+        )
+        for kept in runs
+    ]
+    return _section("Results", f'<div class="card scroll">{_table(header, rows)}</div>')
+
+
+def _measured(run: Run, name: str) -> str:
+    return f"{run.metrics[name]:.4f}" if name in run.metrics else ""
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _curves(runs: Sequence[Kept]) -> str:
+    unit, name = byte_unit(max(kept.run.bytes_up + kept.run.bytes_down for kept in runs))
+    axes = ("server steps", "virtual seconds", f"{name} sent, up and down")
+    cards = []
+    for metric in ("accuracy", "loss"):
+        if any(metric in kept.run.metrics for kept in runs):
+            for place, axis in enumerate(axes):
+                series = [_series(at, kept, metric, place, unit) for at, kept in enumerate(runs)]
+                chart = svg.line_chart(series, axis, metric, log=metric == "loss" and _spans_decades(series))
+                cards.append(_card(f"{metric} over {axis}", chart, readout=True))
+    inside = "".join(cards) or "<p>Nothing was measured.</p>"
+    return _section("What was learned", f'<div class="grid-of-cards">{inside}</div>')
+
+
+def _series(at: int, kept: Kept, metric: str, place: int, unit: float) -> svg.Series:
+    sent = accumulate(record.bytes_up + record.bytes_down for record in kept.run.history)
+    points = [
+        ((float(record.version), record.virtual_seconds, total / unit)[place], record.metrics[metric])
+        for record, total in zip(kept.run.history, sent, strict=True)
+        if metric in record.metrics
+    ]
+    return svg.Series(kept.label, at % svg.COLOURS, [x for x, _ in points], [y for _, y in points])
+
+
+def _spans_decades(series: Sequence[svg.Series]) -> bool:
+    values = [y for each in series for y in each.ys]
+    return bool(values) and min(values) > 0 and max(values) / min(values) > 20
+
+
+# ------------------------------------------------------------ who worked when
+
+
+def _timelines(runs: Sequence[Kept]) -> str:
+    cards = [_timeline(kept) for kept in runs if kept.run.activities]
+    legend = "".join(
+        f'<li><span class="dot {kind}"></span>{text}</li>'
+        for kind, text in (
+            ("download", "download"),
+            ("train", "training"),
+            ("wait", "finished, not asked for yet"),
+            ("upload", "upload"),
+            ("wasted", "training that nobody used"),
+        )
+    )
+    return _section("Who did what when", f'{"".join(cards)}<ul class="legend">{legend}</ul>') if cards else ""
+
+
+def _timeline(kept: Kept) -> str:
+    bars: dict[int, list[Stretch]] = defaultdict(list)
+    for stretch in kept.run.timeline():
+        if stretch.kind not in ("idle", "step"):
+            bars[stretch.client].append(stretch)
+    chosen = {client: bars[client] for client in sorted(bars)[:MOST_CLIENTS]}
+    end = _window(chosen, kept.run.virtual_seconds)
+    rows = [
+        (str(client), [(s.start, s.end, _colour(s), _tip(s)) for s in own if s.start < end])
+        for client, own in chosen.items()
+    ]
+    shown = f"{kept.label}: clients {rows[0][0]} to {rows[-1][0]}, the first {format_seconds(end)}"
+    return f'<div class="card scroll" style="margin-bottom:16px"><h3>{escape(shown)}</h3>{svg.gantt(rows, end)}</div>'
+
+
+def _window(bars: Mapping[int, Sequence[Stretch]], end: float) -> float:
+    """From the beginning to where there are as many bars as a page can show."""
+    starts = sorted(stretch.start for own in bars.values() for stretch in own)
+    cut = starts[MOST_BARS] if len(starts) > MOST_BARS else end
+    return cut or max(stretch.end for own in bars.values() for stretch in own)
+
+
+def _colour(stretch: Stretch) -> str:
+    unused = stretch.kind == "train" and stretch.fate in UNUSED
+    return "wasted" if unused else stretch.kind
+
+
+def _tip(stretch: Stretch) -> str:
+    fate = f", {stretch.fate}" if stretch.fate else ""
+    step = f" by step {stretch.step}" if stretch.step is not None else ""
+    model = f", model {stretch.version}" if stretch.version is not None else ""
+    return f"{stretch.kind} {stretch.start:.4g} to {stretch.end:.4g} s{model}{fate}{step}"
+
+
+def _asynchrony(runs: Sequence[Kept]) -> str:
+    counts = [shares.participation(kept.run.history) for kept in runs]
+    cards = [
+        _card("How stale the updates were", _stale_chart(runs)),
+        _card("How often each client took part, busiest first", _share_chart(runs, counts), readout=True),
+        _card("Fairness of participation", _fairness(runs, counts)),
+    ]
+    return _section("Staleness and participation", f'<div class="grid-of-cards">{"".join(cards)}</div>')
+
+
+def _stale_chart(runs: Sequence[Kept]) -> str:
+    found = [shares.staleness(kept.run.history) for kept in runs]
+    last = min(max((stale for counter in found for stale in counter), default=0), MOST_STALENESS)
+    groups = []
+    for stale in range(last + 1):
+        label = f"{stale}+" if stale == MOST_STALENESS else str(stale)
+        groups.append((label, [_share_of(counter, stale) for counter in found]))
+    return svg.bar_chart(groups, "server steps behind", "share of updates")
+
+
+def _share_of(counter: Mapping[int, int], stale: int) -> float:
+    total = sum(counter.values()) or 1
+    if stale < MOST_STALENESS:
+        return counter.get(stale, 0) / total
+    return sum(count for at, count in counter.items() if at >= stale) / total
+
+
+def _share_chart(runs: Sequence[Kept], counts: Sequence[Sequence[int]]) -> str:
+    series = []
+    for at, (kept, own) in enumerate(zip(runs, counts, strict=True)):
+        everybody = [*own, *[0] * (kept.clients - len(own))]
+        series.append(
+            svg.Series(kept.label, at % svg.COLOURS, [float(n + 1) for n in range(len(everybody))], everybody)
+        )
+    return svg.line_chart(series, "clients", "updates used")
+
+
+def _fairness(runs: Sequence[Kept], counts: Sequence[Sequence[int]]) -> str:
+    header = ("run", "took part", "Jain", "Gini")
+    rows = []
+    for kept, own in zip(runs, counts, strict=True):
+        everybody = [*own, *[0] * (kept.clients - len(own))]
+        took = f"{len(own)}/{kept.clients}"
+        rows.append((kept.label, took, f"{shares.jain(everybody):.3f}", f"{shares.gini(everybody):.3f}"))
+    note = "<p><small>Jain's index is 1 and Gini's 0 when all clients count the same.</small></p>"
+    return f'<div class="scroll">{_table(header, rows)}</div>{note}'
+
+
+# ------------------------------------------------------------ traffic
+
+
+def _traffic(runs: Sequence[Kept]) -> str:
+    unit, name = byte_unit(max(max(kept.run.bytes_up, kept.run.bytes_down) for kept in runs))
+    groups = [
+        (direction, [getattr(kept.run, f"bytes_{direction}") / unit for kept in runs])
+        for direction in ("up", "down")
+    ]
+    chart = _card(f"{name} by direction", svg.bar_chart(groups, "direction", name))
+    lanes = _card("What they were", f'<div class="scroll">{_lanes(runs)}</div>')
+    return _section("Traffic", f'<div class="beside">{chart}{lanes}</div>')
+
+
+def _lanes(runs: Sequence[Kept]) -> str:
+    header = ("run", "", "frames", "payload", "headers", "beside", "skipped", "lost")
+    rows = []
+    for kept in runs:
+        for direction in ("up", "down"):
+            lane = kept.run.traffic.get(direction, {})
+            if lane:
+                sizes = [format_bytes(lane[f"{part}_bytes"]) for part in ("payload", "header", "control")]
+                rates = [f"{lane[rate]:.1%}" for rate in ("firing_rate", "relative_error")]
+                rows.append((kept.label, direction, f"{lane['frames']:,}", *sizes, *rates))
+    return _table(header, rows) if rows else "<p>Not recorded.</p>"
+
+
+# ------------------------------------------------------------ configuration and papers
+
+
+def _configuration(runs: Sequence[Kept]) -> str:
+    parts = []
+    for kept in runs:
+        facts = "".join(
+            f"<dt>{escape(name)}</dt><dd>{_fact(name, text)}</dd>"
+            for name, text in kept.facts.items()
+            if text
+        )
+        parts.append(
+            f'<details class="card"><summary>{escape(kept.label)}</summary><dl>{facts}</dl></details>'
+        )
+    return _section("Configuration", "".join(parts))
+
+
+def _fact(name: str, text: str) -> str:
+    if name != "algorithm":
+        return f"<code>{escape(text)}</code>"
+    rules = "<br>".join(escape(part) for part in _parts(text))
+    return f"<code>{rules}</code>"
+
+
+def _parts(text: str) -> list[str]:
+    """`Algorithm(local=SGD(...), pace=...)` -> one text per rule."""
+    inside = re.fullmatch(r"\w+\((.*)\)", text, re.DOTALL)
+    pieces, depth = [""], 0
+    for letter in inside[1] if inside else text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and not depth:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    return [piece.strip() for piece in pieces]
+
+
+def _papers(runs: Sequence[Kept]) -> str:
+    papers = list(dict.fromkeys(paper for kept in runs for paper in kept.papers))
+    if not papers:
+        return ""
+    items = "".join(f"<li>{_paper(paper)}</li>" for paper in papers)
+    bibtex = escape("\n\n".join(paper.bibtex() for paper in papers))
+    return _section(
+        "Please cite",
+        f'<ol class="papers">{items}</ol><details><summary>BibTeX</summary><pre>{bibtex}</pre></details>',
+    )
+
+
+def _paper(paper: Any) -> str:
+    text = f"{escape(paper.short.removesuffix('.'))}. <i>{escape(paper.title)}</i>. {escape(paper.venue)} {paper.year}."
+    if not paper.arxiv:
+        return text
+    return f'{text} <a href="https://arxiv.org/abs/{escape(paper.arxiv)}">arXiv:{escape(paper.arxiv)}</a>'

@@ -1,0 +1,1 @@
+"""A run and its history."""

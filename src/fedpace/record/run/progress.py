@@ -1,0 +1,89 @@
+"""How far a run is: a bar on a terminal or in a notebook, a line now and then in a log file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from fedpace.record.run.units import format_bytes, format_seconds
+from fedpace.sim.observer import Observer, StepRecord
+from fedpace.untrusted import visible
+from fedpace.vector import Vector
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LOG_LINES = 10  # in a log file, however many steps there are
+
+
+class Progress(Observer):
+    """Keeps nothing: it tells `show` the step and one line of what is known by then."""
+
+    def __init__(self, show: Callable[[int, str], None], *, short: bool = False) -> None:
+        self._show, self._short = show, short
+        self._bytes_up = self._bytes_down = 0
+        self._metrics: Mapping[str, float] = {}
+
+    def recorded(self, record: StepRecord, x: Vector) -> None:
+        self._bytes_up += record.bytes_up
+        self._bytes_down += record.bytes_down
+        self._metrics = record.metrics or self._metrics
+        self._show(record.version, self._status(record.virtual_seconds))
+
+    def resumed(self, steps: Sequence[StepRecord]) -> None:
+        self._bytes_up = sum(record.bytes_up for record in steps)
+        self._bytes_down = sum(record.bytes_down for record in steps)
+        self._metrics = next((record.metrics for record in reversed(steps) if record.metrics), {})
+
+    def _status(self, seconds: float) -> str:
+        learned = [
+            f"{name} {self._metrics[name]:.4f}" for name in ("loss", "accuracy") if name in self._metrics
+        ]
+        up, down = format_bytes(self._bytes_up), format_bytes(self._bytes_down)
+        sent = (f"↑{up} ↓{down}",) if self._short else (f"{up} up", f"{down} down")
+        return "  ".join((*learned, format_seconds(seconds), *sent))
+
+
+@contextmanager
+def shown(label: str, rounds: int, console: Console | None = None) -> Iterator[Observer]:
+    """An observer that shows progress while the context lasts; on stderr unless a console is given."""
+    from rich.console import Console
+
+    console = console or Console(stderr=True)
+    console.print(visible(label), soft_wrap=True, highlight=False, markup=False)
+    if console.is_terminal or console.is_jupyter:
+        with _bar(rounds, console) as show:
+            yield Progress(show, short=True)
+    else:
+        yield Progress(_log(rounds, console))
+
+
+@contextmanager
+def _bar(rounds: int, console: Console) -> Iterator[Callable[[int, str], None]]:
+    """One line that also fits a terminal of 80 columns."""
+    from rich import progress as parts
+    from rich.table import Column
+
+    columns = (
+        parts.BarColumn(bar_width=20 if console.width >= 100 else 5),
+        parts.MofNCompleteColumn(),
+        parts.TextColumn(
+            "{task.fields[status]}", style="cyan", markup=False, table_column=Column(no_wrap=True)
+        ),
+        parts.TimeRemainingColumn(compact=True),
+    )
+    with parts.Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=rounds, status="")
+        yield lambda version, status: bar.update(task, completed=version, status=status)
+
+
+def _log(rounds: int, console: Console) -> Callable[[int, str], None]:
+    digits = len(str(rounds))
+
+    def show(version: int, status: str) -> None:
+        if version * LOG_LINES // rounds > (version - 1) * LOG_LINES // rounds:
+            line = f"  round {version:{digits}}/{rounds}  {status}"
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+    return show

@@ -1,0 +1,146 @@
+"""What comes back from a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedpace.disk import files
+from fedpace.record.run import timeline, usage
+from fedpace.record.run.units import format_bytes, format_seconds
+from fedpace.sim.observer import Activity, Fate, StepRecord
+from fedpace.vector import Layout, Vector
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from fedpace.algorithm import Algorithm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Run:
+    """One experiment: what was run, what was learned, and what it cost."""
+
+    algorithm: Algorithm
+    task: str
+    seed: int
+    rounds: int  # server steps asked for; `history` has those that were taken
+    history: Sequence[StepRecord]
+    model: Vector  # flat, after the last step
+    layout: Layout  # what lies where in `model`
+    models: Sequence[Vector] | None = None  # after every step, with `keep_models`
+    counters: Mapping[str, int] = field(default_factory=dict)  # what became of solves and updates
+    summary: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # facts about this execution, real seconds among them
+    traffic: Mapping[str, Any] = field(default_factory=dict)  # "up", "down" and, one by one, "clients"
+    activities: Sequence[Activity] = ()
+    fates: Sequence[Fate] = ()
+    stopped: str | None = None  # why it ended on purpose before its last step; None: all steps were taken
+
+    @property
+    def name(self) -> str:
+        """The algorithm's name, or `custom` for a combination of rules without one."""
+        return self.algorithm.name or "custom"
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Those of the last evaluation; empty if there was none."""
+        return next((record.metrics for record in reversed(self.history) if record.metrics), {})
+
+    @property
+    def virtual_seconds(self) -> float:
+        """When the last server step was taken."""
+        return self.history[-1].virtual_seconds if self.history else 0.0
+
+    @property
+    def bytes_up(self) -> int:
+        return sum(record.bytes_up for record in self.history)
+
+    @property
+    def bytes_down(self) -> int:
+        return sum(record.bytes_down for record in self.history)
+
+    @property
+    def final(self) -> dict[str, float | int | None]:
+        """Where the run ended: last metrics (None where the task has none), totals and counters."""
+        return {
+            "accuracy": None,
+            "loss": None,
+            **self.metrics,
+            "virtual_seconds": self.virtual_seconds,
+            "bytes_up": self.bytes_up,
+            "bytes_down": self.bytes_down,
+            **self.counters,
+        }
+
+    def __str__(self) -> str:
+        learned = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items()) or "not evaluated"
+        return (
+            f"{self.name} on {self.task}: {learned} after {len(self.history)} steps,"
+            f" {format_seconds(self.virtual_seconds)} of virtual time,"
+            f" {format_bytes(self.bytes_up)} up and {format_bytes(self.bytes_down)} down"
+        )
+
+    __repr__ = __str__
+
+    # ------------------------------------------------------------ as a table, as text, on disk
+
+    def to_pandas(self) -> DataFrame:
+        """One row per server step; every metric is a column."""
+        import pandas
+
+        rows = map(asdict, self.history)
+        return pandas.DataFrame([{**row.pop("metrics"), **row} for row in rows])
+
+    def to_json(self) -> str:
+        """The whole run but its model, one line per server step. The same seed gives the same text."""
+        head = {
+            "algorithm": self.name,
+            "task": self.task,
+            "seed": self.seed,
+            "rounds": self.rounds,
+            "final": self.final,
+            "traffic": self.traffic,
+        }
+        lines = [f' "{key}": {files.to_json(value)}' for key, value in head.items()]
+        steps = ",\n".join(f"  {files.to_json(asdict(record))}" for record in self.history)
+        return "{\n" + ",\n".join(lines) + f',\n "history": [\n{steps}\n ]\n}}\n'
+
+    def save(self, folder: str | Path | None = None) -> Path:
+        """Write `run.json`, `model.safetensors` (tensors by name) and, where kept, `models.safetensors`.
+
+        Without a folder, into one here that is named after algorithm, task and seed.
+        """
+        from safetensors.numpy import save
+
+        own = f"{self.name or 'custom'}-{self.task}-{self.seed}"
+        target = files.require_folder(own if folder is None else folder, "folder to save to")
+        files.write(target / "run.json", self.to_json().encode())
+        files.write(target / "model.safetensors", save(dict(self.layout.split(self.model))))
+        if self.models is not None:
+            each = {str(record.version): x for record, x in zip(self.history, self.models, strict=True)}
+            files.write(target / "models.safetensors", save(each))
+        return target
+
+    # ------------------------------------------------------------ pictures
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Accuracy and loss against steps, virtual time and traffic; saved too if a path is given."""
+        from fedpace.record.report import plot
+
+        figure = plot.curves({self.name: self}, title=f"{self.name} on {self.task}")
+        if path is not None:
+            plot.save(figure, path)
+        return figure
+
+    def timeline(self) -> list[timeline.Stretch]:
+        """Who did what when, gaps filled in: ready for `pandas.DataFrame(run.timeline())`."""
+        return timeline.stretches(self.activities, self.fates, self.history)
+
+    def clients(self) -> list[usage.Usage]:
+        """What each client did with its time: busy share, updates used and wasted, staleness."""
+        return usage.usage(self.timeline())

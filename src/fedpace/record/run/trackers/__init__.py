@@ -1,0 +1,48 @@
+"""History sent on, as it happens, to where others keep theirs: TensorBoard, MLflow, Weights & Biases.
+
+Each is a recorder: `fedpace.simulate(..., recorders=[TensorBoard("logs")])`, or `fedpace run --track tensorboard:logs`.
+Each needs its own extra, `pip install 'fedpace[tensorboard]'` and so on, and is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fedpace.errors import ConfigError, unknown
+
+if TYPE_CHECKING:
+    from fedpace.record.run.trackers.mlflow import MLflow
+    from fedpace.record.run.trackers.tensorboard import TensorBoard
+    from fedpace.record.run.trackers.wandb import WandB
+
+__all__ = ["MLflow", "TensorBoard", "WandB", "tracker"]
+
+_HOMES = {"MLflow": "mlflow", "TensorBoard": "tensorboard", "WandB": "wandb"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"fedpace.record.run.trackers.{_HOMES[name]}"), name)
+
+
+def tracker(text: str, name: str, config: Mapping[str, str]) -> Any:
+    """`tensorboard:FOLDER`, `mlflow:EXPERIMENT` or `wandb:PROJECT` for a run of this name and configuration."""
+    where = text.partition(":")[2]
+    return require(text)(where or "fedpace", name, config)
+
+
+def require(text: str) -> Any:
+    """The class that `text` asks for; ConfigError if there is none, or its library is not installed."""
+    kind = text.partition(":")[0]
+    classes = {home: name for name, home in _HOMES.items()}
+    if kind not in classes:
+        raise unknown("--track", kind, classes)
+    try:
+        return __getattr__(classes[kind])
+    except ImportError as error:
+        raise ConfigError(
+            f"--track {kind} needs a library: pip install 'fedpace[{kind}]' ({error})"
+        ) from None

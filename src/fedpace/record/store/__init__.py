@@ -1,0 +1,1 @@
+"""The run store, and checkpoints that a run is resumed from."""

@@ -1,0 +1,155 @@
+"""The big parts of a run as safetensors files in its folder: the model, and who did what when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedpace.disk import files
+from fedpace.errors import StorageError
+from fedpace.record.run.run import Run
+from fedpace.record.run.timeline import KINDS
+from fedpace.record.store.store import Entry, Store
+from fedpace.record.store.tree import Array
+from fedpace.sim.observer import Activity, Fate
+from fedpace.untrusted import open_regular, read_regular
+from fedpace.vector import Layout, Vector
+
+MODEL = "model.safetensors"
+TIMELINE = "timeline.safetensors"
+FATES = ("consumed", "overwritten", "dropped", "refused")
+_DAMAGED = (OSError, KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Described:
+    """An algorithm of the store: its name and its `repr`."""
+
+    name: str
+    text: str
+    up: None = None
+    down: None = None
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def write(folder: Path, run: Run) -> None:
+    """Put model and timeline of a run into its folder."""
+    from safetensors.numpy import save
+
+    folder.mkdir(parents=True, exist_ok=True)
+    order = json.dumps(run.layout.names)  # a safetensors file has an order of its own
+    if run.activities:
+        columns = {**_activities(run.activities), **_fates(run.fates)}
+        files.write(folder / TIMELINE, save(columns), durable=False, through=False)
+    files.write(folder / MODEL, save(dict(run.layout.split(run.model)), {"order": order}), through=False)
+
+
+def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:
+    """A run as the store knows it; `algorithm` is its value, where the caller can make it."""
+    folder = store.folder(entry.name)
+    value: Any = algorithm or Described(entry.algorithm, entry.experiment.get("algorithm", ""))
+    with _plain_errors(folder):
+        layout, model = _read_model(folder / MODEL)
+        activities, fates = _read_timeline(folder / TIMELINE)
+    return Run(
+        algorithm=value,
+        task=entry.task,
+        seed=entry.seed,
+        rounds=entry.rounds,
+        history=store.history(entry.id),
+        model=model,
+        layout=layout,
+        counters=entry.counters,
+        summary={**entry.summary, "name": entry.name, "step_seconds": store.real_seconds(entry.id)},
+        traffic=entry.traffic,
+        activities=activities,
+        fates=fates,
+        stopped=entry.note if entry.status == "stopped" else None,
+    )
+
+
+@contextmanager
+def _plain_errors(folder: Path) -> Iterator[None]:
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except _DAMAGED as error:
+        raise StorageError(f"the files of a run in {folder} are damaged ({error})") from None
+    except SafetensorError as error:
+        raise StorageError(f"the files of a run in {folder} are damaged ({error})") from None
+
+
+def _activities(rows: Sequence[Activity]) -> dict[str, Any]:
+    return {
+        "activity.client": np.array([a.client for a in rows], np.int64),
+        "activity.start": np.array([a.start for a in rows], np.float64),
+        "activity.end": np.array([a.end for a in rows], np.float64),
+        "activity.kind": np.array([KINDS.index(a.kind) for a in rows], np.uint8),
+        "activity.version": np.array([a.version for a in rows], np.int64),
+        "activity.session": np.array([a.session for a in rows], np.int64),
+    }
+
+
+def _fates(rows: Sequence[Fate]) -> dict[str, Any]:
+    return {
+        "fate.client": np.array([f.client for f in rows], np.int64),
+        "fate.session": np.array([f.session for f in rows], np.int64),
+        "fate.fate": np.array([FATES.index(f.fate) for f in rows], np.uint8),
+        "fate.version": np.array([-1 if f.version is None else f.version for f in rows], np.int64),
+    }
+
+
+def _read_model(path: Path) -> tuple[Layout, Vector]:
+    """Empty for a run that has not come to its end."""
+    if not path.exists():
+        return Layout((), ()), np.empty(0, np.float32)
+    from safetensors import safe_open
+
+    open_regular(path).close()  # a pipe would be waited for
+    with safe_open(path, framework="numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in json.loads(file.metadata()["order"])}
+    layout = Layout.of({name: tensor.shape for name, tensor in tensors.items()})
+    return layout, np.concatenate([tensor.reshape(-1) for tensor in tensors.values()])
+
+
+def _column(name: str, column: Array) -> list[Any]:
+    """As numbers: one per row, whole but for times, and none that is not finite."""
+    whole = name not in ("activity.start", "activity.end")
+    if column.ndim != 1 or column.dtype.kind not in ("iu" if whole else "f") or not np.isfinite(column).all():
+        raise ValueError(f"{name} must be numbers; got {column.dtype} {column.shape}")
+    values: list[Any] = column.tolist()
+    return values
+
+
+def _read_timeline(path: Path) -> tuple[list[Activity], list[Fate]]:
+    if not path.exists():
+        return [], []
+    from safetensors.numpy import load
+
+    columns = {name: _column(name, column) for name, column in load(read_regular(path)).items()}
+    activities = zip(
+        columns["activity.client"],
+        columns["activity.start"],
+        columns["activity.end"],
+        (KINDS[kind] for kind in columns["activity.kind"]),
+        columns["activity.version"],
+        columns["activity.session"],
+        strict=True,
+    )
+    fates = zip(
+        columns["fate.client"],
+        columns["fate.session"],
+        (FATES[fate] for fate in columns["fate.fate"]),
+        (None if version < 0 else version for version in columns["fate.version"]),
+        strict=True,
+    )
+    return [Activity(*row) for row in activities], [Fate(*row) for row in fates]

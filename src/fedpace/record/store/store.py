@@ -1,0 +1,310 @@
+"""The run store: every run with its configuration and its history, in one database; big things in a folder beside it.
+
+SQLite in WAL mode unless a URL says otherwise: readers never wait, writers wait for each other, and a process
+that is killed leaves a database that opens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from fedpace.disk.locks import is_locked
+from fedpace.errors import ConfigError, FedpaceError, StorageError, require, unknown
+from fedpace.record import rows
+from fedpace.record.rows import NAME, Entry
+from fedpace.record.store.tables import ABOUT, METADATA, RUNS, SCHEMA, STEPS
+from fedpace.sim.observer import StepRecord
+from fedpace.untrusted import Number, fits
+
+__all__ = ["DATABASE", "Entry", "Store", "home"]
+
+DATABASE = "runs.sqlite"
+BUSY_SECONDS = 60.0  # how long a writer waits for another
+_LOCK = 0x66656470616365  # "fedpace"
+
+
+def home() -> Path:
+    """`FEDPACE_HOME`, or a folder in the user's data directory."""
+    if chosen := os.environ.get("FEDPACE_HOME"):
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return platformdirs.user_data_path("fedpace")
+
+
+class Store:
+    """Runs in a database (`url`; SQLite in `folder` by default) and their files in `folder`."""
+
+    def __init__(self, folder: str | Path | None = None, url: str | None = None) -> None:
+        self.home = Path(folder) if folder is not None else home()
+        chosen, own = url or os.environ.get("FEDPACE_STORE"), str(self.home / DATABASE)
+        self.url = chosen or f"sqlite:///{own}"
+        with _plain_errors(f"the run store {self.url}"):
+            self.home.mkdir(parents=True, exist_ok=True)
+            self._engine = _engine(sql.make_url(chosen) if chosen else sql.URL.create("sqlite", database=own))
+            self._prepare()
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def folder(self, name: str) -> Path:
+        """Where the files of a run are; never a symbolic link, through which others would be written."""
+        path = self._path(name)
+        if not NAME.fullmatch(name) or path.is_symlink():
+            raise StorageError(f"the files of a run must be in a folder with its name; got {str(path)!r}")
+        return path
+
+    def _path(self, name: str) -> Path:
+        return self.home / "runs" / name
+
+    # ------------------------------------------------------------ a run from beginning to end
+
+    def begin(
+        self,
+        *,
+        name: str | None,
+        algorithm: str,
+        task: str,
+        seed: int,
+        rounds: int,
+        fingerprint: str,
+        experiment: Mapping[str, str],
+        arguments: Sequence[str] = (),
+        about: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """A new run, under its name or a free one made of algorithm, task and number."""
+        row = {
+            "status": "running",
+            "algorithm": algorithm,
+            "task": task,
+            "seed": seed,
+            "rounds": rounds,
+            "fingerprint": fingerprint,
+            "experiment": json.dumps(dict(experiment)),
+            "arguments": json.dumps(list(arguments)),
+            "about": json.dumps(dict(about or {})),
+        }
+        if name is not None:
+            require(bool(NAME.fullmatch(name)), "name", name, "letters, digits, '.', '_' and '-'")
+            require(not is_locked(self.folder(name)), "name", name, "one that no run of another database has")
+        for candidate in [name] if name is not None else self._free_names(f"{algorithm}-{task}"):
+            try:
+                with self._writing() as connection:
+                    connection.execute(sql.insert(RUNS).values(name=candidate, **row))
+                shutil.rmtree(self.folder(str(candidate)), ignore_errors=True)  # of a database that is gone
+                return self[str(candidate)]
+            except IntegrityError:
+                continue
+        raise ConfigError(
+            f"name must be one that no run has yet; got {name!r}: resume it, or delete it first"
+        )
+
+    def add(self, run: int, records: Sequence[StepRecord], real_seconds: Sequence[float] = ()) -> None:
+        """More of a run's history, and when it happened in real seconds since the run began."""
+        times: Sequence[float | None] = real_seconds or [None] * len(records)
+        steps = [rows.plain(run, record, at) for record, at in zip(records, times, strict=True)]
+        if steps:
+            with self._writing() as connection:
+                connection.execute(sql.insert(STEPS), steps)
+
+    def roll_back(self, run: int, records: Sequence[StepRecord]) -> None:
+        """Make a run's history these records: what came after them goes, what is missing is added."""
+        mine = STEPS.c.run == run
+        with self._writing() as connection:
+            connection.execute(sql.delete(STEPS).where(mine, STEPS.c.version > len(records)))
+            there = connection.execute(
+                sql.select(sql.func.count()).select_from(STEPS).where(mine)
+            ).scalar_one()
+            missing = [rows.plain(run, record) for record in records[there:]]
+            if missing:
+                connection.execute(sql.insert(STEPS), missing)
+
+    def set(self, run: int, status: str, **values: Any) -> None:
+        """How a run is, and what is known by now: counters, summary, traffic, note."""
+        plain = {
+            key: value if isinstance(value, str) else json.dumps(dict(value)) for key, value in values.items()
+        }
+        ended = None if status == "running" else sql.func.now()
+        with self._writing() as connection:
+            connection.execute(
+                sql.update(RUNS).where(RUNS.c.id == run).values(status=status, ended=ended, **plain)
+            )
+
+    def delete(self, name: str) -> None:
+        """Forget a run and its files, also one that is damaged; a symbolic link goes, and what it names stays."""
+        run = self.number(name)
+        path = self._path(name) if NAME.fullmatch(name) else None
+        alive = path is not None and not path.is_symlink() and is_locked(path)
+        require(not alive, "a run to delete", name, "one that nobody is working on")
+        with self._writing() as connection:
+            connection.execute(sql.delete(STEPS).where(STEPS.c.run == run))
+            connection.execute(sql.delete(RUNS).where(RUNS.c.id == run))
+        if path is not None and path.is_symlink():
+            path.unlink()
+        elif path is not None:
+            shutil.rmtree(path, ignore_errors=True)
+
+    # ------------------------------------------------------------ what is there
+
+    def __getitem__(self, name: str) -> Entry:
+        run = self.number(name)
+        with self._reading() as connection:
+            return rows.entry(connection.execute(sql.select(RUNS).where(RUNS.c.id == run)).one())
+
+    def number(self, name: str) -> int:
+        """The run of this name; ConfigError with the nearest name if there is none."""
+        with self._reading() as connection:
+            run: int | None = connection.execute(sql.select(RUNS.c.id).where(RUNS.c.name == name)).scalar()
+            if run is None:
+                names = [str(other) for other in connection.execute(sql.select(RUNS.c.name)).scalars()]
+                raise unknown("run", name, names) if names else ConfigError(f"no run is kept; got {name!r}")
+        return run
+
+    def entries(self) -> list[Entry]:
+        """All runs, the oldest first."""
+        with self._reading() as connection:
+            return [rows.entry(row) for row in connection.execute(sql.select(RUNS).order_by(RUNS.c.id))]
+
+    def same(self, fingerprint: str) -> list[Entry]:
+        """The runs of one experiment, the newest first."""
+        query = sql.select(RUNS).where(RUNS.c.fingerprint == fingerprint).order_by(RUNS.c.id.desc())
+        with self._reading() as connection:
+            return [rows.entry(row) for row in connection.execute(query)]
+
+    def history(self, run: int) -> list[StepRecord]:
+        query = sql.select(STEPS).where(STEPS.c.run == run).order_by(STEPS.c.version)
+        with self._reading() as connection:
+            return [rows.record(row) for row in connection.execute(query)]
+
+    def real_seconds(self, run: int) -> list[float]:
+        """When each step happened, since the run began; a step whose time is unknown has that of the one before."""
+        query = sql.select(STEPS.c.real_seconds).where(STEPS.c.run == run).order_by(STEPS.c.version)
+        with self._reading() as connection:
+            times = [at if fits(at, Number) else None for at in connection.execute(query).scalars()]
+        return list(accumulate(times, lambda last, now: last if now is None else now, initial=0.0))[1:]
+
+    def last_steps(self, *, evaluated: bool = False) -> dict[int, StepRecord]:
+        """The newest record of each run, or the newest with metrics, by the run's number."""
+        newest = sql.select(STEPS.c.run, sql.func.max(STEPS.c.version).label("version")).group_by(STEPS.c.run)
+        last = (newest.where(STEPS.c.metrics != "{}") if evaluated else newest).subquery()
+        both = (STEPS.c.run == last.c.run) & (STEPS.c.version == last.c.version)
+        with self._reading() as connection:
+            found = connection.execute(sql.select(STEPS).join(last, both))
+            return {row.run: rows.record(row) for row in found}
+
+    def is_alive(self, entry: Entry) -> bool:
+        """Whether a process on this machine is working on the run."""
+        return is_locked(self.folder(entry.name))
+
+    # ------------------------------------------------------------ small print
+
+    def _prepare(self) -> None:
+        with self._writing() as connection:
+            if self._engine.dialect.name == "postgresql":  # of two that make the tables at once, one waits
+                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_LOCK)))
+            METADATA.create_all(connection)
+            schema = connection.execute(sql.select(ABOUT.c.schema)).scalar()
+            if schema is None:
+                connection.execute(sql.insert(ABOUT).values(schema=SCHEMA))
+            elif schema > SCHEMA:
+                raise ConfigError(
+                    f"{self.url} was written by a newer fedpace (schema {schema}); this one reads up to {SCHEMA}"
+                )
+            elif schema < SCHEMA:
+                _add_columns(connection)
+                connection.execute(sql.update(ABOUT).values(schema=SCHEMA))
+
+    def _free_names(self, stem: str) -> Iterator[str]:
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).lstrip("._-")[:80] or "run"
+        with self._reading() as connection:
+            taken = connection.execute(sql.select(RUNS.c.name).where(RUNS.c.name.startswith(f"{stem}-")))
+            numbers = [int(tail) for name in taken.scalars() if (tail := name[len(stem) + 1 :]).isdigit()]
+        first = max(numbers, default=0) + 1
+        names = (f"{stem}-{number}" for number in range(first, first + 10_000))
+        return (
+            name for name in names if not os.path.lexists(self._path(name))
+        )  # it may be another database's
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with _plain_errors(f"the run store {self.url}"), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with _plain_errors(f"the run store {self.url}"), self._engine.connect() as connection:
+            yield connection.execution_options(reads=True)
+
+
+def _engine(url: sql.URL) -> Engine:
+    try:
+        engine = sql.create_engine(url, **_options(url))
+    except (SQLAlchemyError, ImportError) as error:
+        raise ConfigError(
+            f"the run store must be a database URL with an installed driver ({error})"
+        ) from None
+    if engine.dialect.name == "sqlite":
+        sql.event.listen(engine, "connect", _set_up_sqlite)
+        sql.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _options(url: sql.URL) -> dict[str, Any]:
+    busy = {"connect_args": {"timeout": BUSY_SECONDS}}
+    return busy if url.get_backend_name() == "sqlite" else {"pool_pre_ping": True}
+
+
+def _set_up_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # transactions are begun below
+    with suppress(sqlite3.OperationalError):  # another process is just doing it, and it lasts
+        connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute(
+        "PRAGMA synchronous=NORMAL"
+    )  # whole after a power cut; checkpoints repair the last second
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Writers queue at the beginning: none fails half way because another was faster."""
+    reads = connection.get_execution_options().get("reads", False)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _add_columns(connection: Connection) -> None:
+    """Bring the tables of an older fedpace up to date; what it did not know stays empty."""
+    there = sql.inspect(connection)
+    for table in METADATA.sorted_tables:
+        known = {column["name"] for column in there.get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in known:
+                text = sql.schema.CreateColumn(column).compile(dialect=connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {text}")
+
+
+@contextmanager
+def _plain_errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (IntegrityError, FedpaceError):
+        raise
+    except (
+        SQLAlchemyError,
+        OSError,
+        ValueError,
+        TypeError,
+    ) as error:  # the last two: of columns that are no dates
+        reason = getattr(error, "orig", None) or getattr(error, "strerror", None) or error
+        raise StorageError(f"{what} could not be used ({reason})") from None
