@@ -25,9 +25,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fedpace.cli import main
+from fedpace.cli import execution, main
 from fedpace.record.run import history
-from fedpace.record.store.checkpointer import Keeper
+from fedpace.record.store.checkpointer import Checkpointer
 from fedpace.record.store.writer import Writer
 
 DEMO = (
@@ -36,7 +36,7 @@ DEMO = (
 )
 PER_STEP: tuple[tuple[Any, str], ...] = (
     (Writer, "recorded"),
-    (Keeper, "save_if_due"),
+    (Checkpointer, "save_if_due"),
     (history.History, "activity"),
     (history.History, "fate"),
 )
@@ -44,7 +44,7 @@ PER_RUN: tuple[tuple[Any, str], ...] = (
     (execution, "open_store"),
     (execution, "_begin"),
     (execution, "_end"),
-    (Keeper, "resume"),
+    (Checkpointer, "resume"),
 )
 
 

@@ -22,6 +22,7 @@ FILES = [file for file in sorted(SOURCE.rglob("*.py")) if OTHERS not in file.par
 RANKS = (
     {"untrusted"},
     {"errors", "random", "bibliography"},
+    {"disk"},
     {"vector"},
     {"loops"},
     {"kernels", "spill"},
@@ -34,7 +35,7 @@ RANKS = (
     {"compute"},
     {"sim"},
     {"tasks", "record", "theory", "citations", "check"},
-    {"algorithms", "experiment"},
+    {"algorithms", "experiment", "study"},
     {"reproduce", "bench"},
     {"cli"},
 )

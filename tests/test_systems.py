@@ -56,7 +56,7 @@ def test_what_is_taken_away_is_away(elsewhere) -> None:
 SIMULATION = """
 import numpy as np
 import fedpace
-from fedpace.compute import crew
+from fedpace.compute import workers
 from fedpace.errors import ConfigError
 from fedpace.record import Checkpoints
 from fedpace.record.locks import locked
@@ -84,7 +84,7 @@ try:
 except ConfigError as error:
     print(str(error).split("; ")[1])
 whole, resumed, pooled = run(), run(checkpoint=plan), run(compute="pool", workers=2, spill=".")
-print(crew.start_method(), pooled.summary["compute"])
+print(workers.start_method(), pooled.summary["compute"])
 for other in (resumed, pooled):
     print(other.to_json() == whole.to_json(), np.array_equal(other.models, whole.models))
 """

@@ -12,10 +12,10 @@ from fedpace.algorithm import Algorithm
 from fedpace.compute import Task, engine
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.record import Checkpoints, History, Run
-from fedpace.record.run.evaluation import Every, every
+from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.progress import shown
 from fedpace.record.run.reporter import Reporter, counts, under_way
-from fedpace.record.store.checkpointer import Keeper
+from fedpace.record.store.checkpointer import Checkpointer
 from fedpace.record.store.identity import identity
 from fedpace.sim import Observer, Population
 from fedpace.sim.prepare import prepare
@@ -32,7 +32,7 @@ def simulate(
     workers: int = 1,
     compute: str = "auto",
     keep_models: bool = False,
-    evaluate_every: int | str | Every | None = 1,
+    evaluate_every: int | str | EvaluationInterval | None = 1,
     checkpoint: str | Path | Checkpoints | None = None,
     eager: bool = False,
     spill: str | None = None,
@@ -99,7 +99,7 @@ def simulate(
             plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
             asked = {"rounds": rounds, "evaluate_every": reporter.every, "keep_models": keep_models}
             about = identity(algorithm, task, population, seed, simulation.server.model, **asked)
-            keeper = open_now.enter_context(Keeper(plan, about, time.perf_counter).opened())
+            keeper = open_now.enter_context(Checkpointer(plan, about, time.perf_counter).opened())
         if progress:
             label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
             progress_bar = open_now.enter_context(shown(label, rounds))
@@ -125,7 +125,11 @@ def _stopped(simulation: Simulation, rounds: int) -> str | None:
 
 
 def _drive(
-    simulation: Simulation, rounds: int, history: History, keeper: Keeper | None, result: Callable[[], Run]
+    simulation: Simulation,
+    rounds: int,
+    history: History,
+    keeper: Checkpointer | None,
+    result: Callable[[], Run],
 ) -> None:
     """To the end; an error that ends it early carries the partial run."""
     if keeper is not None and keeper.resume(simulation, history):
@@ -141,7 +145,7 @@ def _drive(
         raise InterruptedRun(result()) from None
 
 
-def _run(simulation: Simulation, rounds: int, history: History, keeper: Keeper | None) -> None:
+def _run(simulation: Simulation, rounds: int, history: History, keeper: Checkpointer | None) -> None:
     if keeper is None:
         simulation.run(rounds)
         return

@@ -15,10 +15,10 @@ import torch
 from torch import nn
 
 from fedpace import tasks
-from fedpace.bench import bare, codecs, peers, server, sitting, tuning
-from fedpace.bench.sitting import Failure, Result
+from fedpace.bench import bare, codecs, comparison, peers, server, tuning
+from fedpace.bench.comparison import Failure, Measurement
 from fedpace.bench.workloads import PER_ROUND, WORKLOADS, Workload
-from fedpace.compute import crew
+from fedpace.compute import workers
 from fedpace.compute.pins import Pin
 from fedpace.errors import ConfigError, FedpaceError
 
@@ -32,7 +32,7 @@ def as_before() -> Iterator[None]:
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
-    crew.dismiss()
+    workers.release()
 
 
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
@@ -96,14 +96,14 @@ def speaker(*seconds: float) -> list[str]:
 
 def test_medians_over_turns_and_of_ratios_within_a_turn() -> None:
     commands = {"bare 2": speaker(1.0, 10.0, 2.0), "fedpace 1": speaker(0.5, 3.0, 0.8)}
-    yardstick, ours = sitting.measure(SMALL, commands, repeats=3)
-    assert yardstick == Result("small", "bare 2", 2.0, 1.0, 7)
+    yardstick, ours = comparison.measure(SMALL, commands, repeats=3)
+    assert yardstick == Measurement("small", "bare 2", 2.0, 1.0, 7)
     assert (ours.who, ours.seconds, ours.ratio) == ("fedpace 1", 0.8, pytest.approx(0.4))
 
 
 def test_without_the_yardstick_there_is_no_sitting() -> None:
     with pytest.raises(FedpaceError, match="bare 2 ended early: exit code 3"):
-        sitting.measure(SMALL, {"bare 2": [sys.executable, "-c", "raise SystemExit(3)"]}, repeats=1)
+        comparison.measure(SMALL, {"bare 2": [sys.executable, "-c", "raise SystemExit(3)"]}, repeats=1)
 
 
 @pytest.mark.parametrize(
@@ -121,18 +121,18 @@ def test_a_contender_that_fails_is_shown_with_its_reason(program: str, reason: s
         "broken": [sys.executable, "-c", program],
         "last": speaker(1.0, 1.0),
     }
-    yardstick, broken, last = sitting.measure(SMALL, commands, repeats=2)
+    yardstick, broken, last = comparison.measure(SMALL, commands, repeats=2)
     assert broken == Failure("small", "broken", f"ended early: {reason}")
-    assert yardstick == Result("small", "bare 2", 2.0, 1.0, 7)
-    assert last == Result("small", "last", 1.0, 0.5, 7)
+    assert yardstick == Measurement("small", "bare 2", 2.0, 1.0, 7)
+    assert last == Measurement("small", "last", 1.0, 0.5, 7)
 
 
 def test_a_contender_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sitting, "PATIENCE_S", 5.0)
+    monkeypatch.setattr(comparison, "PATIENCE_S", 5.0)
     hangs = [sys.executable, "-c", "import time; print('{\"ready\": true}', flush=True); time.sleep(3600)"]
-    yardstick, hanging = sitting.measure(SMALL, {"bare 2": speaker(2.0, 2.0), "hangs": hangs}, repeats=2)
+    yardstick, hanging = comparison.measure(SMALL, {"bare 2": speaker(2.0, 2.0), "hangs": hangs}, repeats=2)
     assert hanging == Failure("small", "hangs", "said nothing for 5 s")
-    assert yardstick == Result("small", "bare 2", 2.0, 1.0, 7)
+    assert yardstick == Measurement("small", "bare 2", 2.0, 1.0, 7)
 
 
 def test_peers_take_part_where_they_are_installed_and_know_the_workload(

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fedpace import algorithms, tasks
-from fedpace.bench import sitting, tuning
-from fedpace.bench.sitting import Result
+from fedpace.bench import tuning
+from fedpace.bench.comparison import Measurement
 from fedpace.cli.verbs import bench
 from fedpace.compute import pins
 from fedpace.compute.pins import Pin
@@ -30,8 +30,11 @@ def test_tune_pins_the_fastest(fedpace: Any, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_table_for_people_and_all_numbers_as_json(
     fedpace: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results = [Result("W1", "bare 2", 0.5, 1.0, 2_000_000), Result("W1", "fedpace 2", 0.05, 0.1, 3_000_000)]
-    monkeypatch.setattr(sitting, "measure", lambda *_: results)
+    results = [
+        Measurement("W1", "bare 2", 0.5, 1.0, 2_000_000),
+        Measurement("W1", "fedpace 2", 0.05, 0.1, 3_000_000),
+    ]
+    monkeypatch.setattr("fedpace.bench.comparison.measure", lambda *_: results)
     out = tmp_path / "numbers.json"
     said = fedpace("bench", "W1", "--json", out)
     assert said.code == 0, said.err

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fedpace.algorithm import Algorithm
 from fedpace.client import Client, ClientConfig
-from fedpace.client.life import TABLE, Asked, Event, Life, Line, Store, Work, diagram
+from fedpace.client.life import TABLE, Event, Life, PollState, SendBuffer, TrainingState, UploadState, diagram
 from fedpace.errors import ProtocolError
 from fedpace.link import Dense, Difference, ErrorFeedback, ResyncError, TopK
 from fedpace.link.protocol import Context
@@ -39,7 +39,7 @@ def parcel(version: int = 0) -> Parcel:
 
 # ---------------------------------------------------------------- the table
 
-MACHINES = {"work": Work, "store": Store, "line": Line, "asked": Asked}
+MACHINES = {"work": TrainingState, "store": SendBuffer, "line": UploadState, "asked": PollState}
 
 
 def test_the_table_names_every_event_and_only_known_states() -> None:
@@ -50,7 +50,12 @@ def test_the_table_names_every_event_and_only_known_states() -> None:
 
 
 def test_every_state_can_be_reached() -> None:
-    reached = {"work": {Work.IDLE}, "store": {Store.EMPTY}, "line": {Line.FREE}, "asked": {Asked.NO}}
+    reached = {
+        "work": {TrainingState.IDLE},
+        "store": {SendBuffer.EMPTY},
+        "line": {UploadState.FREE},
+        "asked": {PollState.NO},
+    }
     for rows in TABLE.values():
         for machine, arrows in rows.items():
             reached[machine] |= {after for before, after in arrows.items() if before is not after}
@@ -102,9 +107,9 @@ def event_of(call: str, c: Client) -> Event:
 def consistent(c: Client) -> bool:
     s, life = c.state, c.state.life
     return (
-        (s.running is not None) is (life.work is Work.TRAINING)
-        and (s.outbox is not None) is (life.store is Store.STORED)
-        and (s.upload is not None) is (s.pending is not None) is (life.line is Line.SENDING)
+        (s.running is not None) is (life.work is TrainingState.TRAINING)
+        and (s.outbox is not None) is (life.store is SendBuffer.STORED)
+        and (s.upload is not None) is (s.pending is not None) is (life.line is UploadState.SENDING)
     )
 
 
@@ -175,7 +180,7 @@ def test_who_connects_again_learns_what_was_taken() -> None:
     upload = c.state.upload
     assert c.connected(0) is upload  # not taken: to be sent again
     assert c.connected(1) is None and c.state.upload is None  # taken: its memories count
-    assert c.state.life.line is Line.FREE
+    assert c.state.life.line is UploadState.FREE
     assert c.connected(1) is None
 
 

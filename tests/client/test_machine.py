@@ -11,7 +11,7 @@ import pytest
 from fedpace.aggregate import Pooled
 from fedpace.algorithm import Algorithm
 from fedpace.client import Client, ClientConfig, Delivery, Session, Times
-from fedpace.client.life import Work
+from fedpace.client.life import TrainingState
 from fedpace.link import Dense, Difference, Plain, ScaledSign
 from fedpace.link.protocol import Context
 from fedpace.local import SGD, Scaffold
@@ -112,9 +112,9 @@ def test_a_client_that_was_asked_for_uploads_as_soon_as_it_can() -> None:
 def test_an_update_that_lies_ready_is_uploaded_when_asked_for() -> None:
     c = client(Polled(2, energy_saving=True))
     trained(c)
-    assert c.state.life.work is Work.RESTING and c.polled()
+    assert c.state.life.work is TrainingState.RESTING and c.polled()
     c.encode(np.zeros(2))
-    assert c.state.life.work is Work.IDLE and not c.is_wanted()
+    assert c.state.life.work is TrainingState.IDLE and not c.is_wanted()
     assert not c.acknowledged(TAKEN)
 
 

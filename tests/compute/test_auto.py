@@ -11,7 +11,7 @@ from torch import nn
 
 import fedpace
 from fedpace import algorithms, tasks
-from fedpace.compute import ENGINES, crew, engine, pins
+from fedpace.compute import ENGINES, engine, pins, workers
 from fedpace.compute.auto import choose, expected_steps, solve_s
 from fedpace.compute.pins import Pin
 from fedpace.errors import ConfigError
@@ -24,7 +24,7 @@ LONG = SGD(0.1, steps=4000, batch_size=10)
 @pytest.fixture(scope="module", autouse=True)
 def end_workers() -> Iterator[None]:
     yield
-    crew.dismiss()
+    workers.release()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import torch
 import fedpace
 from fedpace import algorithms, tasks
 from fedpace.algorithm import Algorithm
-from fedpace.compute import crew
+from fedpace.compute import workers
 from fedpace.record import Run
 from fedpace.sim import Population
 
@@ -35,7 +35,7 @@ ROUNDS = 5
 @pytest.fixture(scope="module", autouse=True)
 def end_workers() -> Iterator[None]:
     yield
-    crew.dismiss()
+    workers.release()
 
 
 @pytest.fixture(scope="module")

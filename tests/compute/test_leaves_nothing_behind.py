@@ -19,7 +19,7 @@ NAMED = ("psm_*", "pym-*", "torch_*")  # what shared memory of Python and of tor
 SCRIPT = """
 import signal, sys, time
 import fedpace
-from fedpace.compute import crew
+from fedpace.compute import workers
 
 task = fedpace.tasks.quadratics([1.0, 2.0, 3.0])
 algorithm = fedpace.algorithms.fedavg(client_lr=0.1, steps=2)
@@ -30,7 +30,7 @@ if how == "interrupt":
 class Told(fedpace.sim.Observer):
     def recorded(self, record, x):
         if record.version == 3:
-            print(*(worker.process for kept in crew._kept for worker in kept.workers), flush=True)
+            print(*(worker.process for kept in workers._kept for worker in kept.workers), flush=True)
             if how == "raise":
                 raise RuntimeError("as planned")
             if how in ("interrupt", "kill"):

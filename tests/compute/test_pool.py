@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.compute.crowd import SIZE, Marks, ask, expected
 
-from fedpace.compute import crew, engine
+from fedpace.compute import engine, workers
 from fedpace.compute.pool import Job, Pool, Waiting
 from fedpace.errors import ConfigError, FedpaceError
 
@@ -21,14 +21,14 @@ from fedpace.errors import ConfigError, FedpaceError
 @pytest.fixture(autouse=True)
 def nobody_stays() -> Iterator[None]:
     yield
-    crew.dismiss()
-    left = list(crew._kept)
-    crew.end_all()  # what a test that failed has left at work is no concern of the next
+    workers.release()
+    left = list(workers._kept)
+    workers.end_all()  # what a test that failed has left at work is no concern of the next
     assert left == []
 
 
 def pids(pool: Pool) -> list[int]:
-    return [worker.process for worker in pool._crew.workers]
+    return [worker.process for worker in pool._group.workers]
 
 
 def is_running(process: int) -> bool:
@@ -114,16 +114,16 @@ def test_forgotten_requests_are_not_solved(tmp_path: Path) -> None:
 
 def test_more_results_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Computed ahead as far as the memory goes; asked for in the opposite order, all are right."""
-    monkeypatch.setattr(crew, "AHEAD_BYTES", 1)
+    monkeypatch.setattr(workers, "AHEAD_BYTES", 1)
     pool = Pool(Marks(), 2)
-    room = pool._crew.results.free
+    room = pool._group.results.free
     requests = [ask(client, start=np.full(SIZE, client / 7)) for client in range(3 * room)]
     for request in requests:
         pool.announce(request, float(request.client))
     for request in reversed(requests):
         np.testing.assert_array_equal(pool.result(request), expected(request))
     pool.close()
-    assert pool._crew.results.free == room
+    assert pool._group.results.free == room
 
 
 def test_failures_make_room_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,9 +133,9 @@ def test_failures_make_room_once(monkeypatch: pytest.MonkeyPatch) -> None:
         if request.client < 4:
             raise ValueError("no")
 
-    monkeypatch.setattr(crew, "AHEAD_BYTES", 1)
+    monkeypatch.setattr(workers, "AHEAD_BYTES", 1)
     pool = Pool(Marks(before), 2)
-    room = pool._crew.results.free
+    room = pool._group.results.free
     requests = [ask(client) for client in range(3 * room)]
     for request in requests:
         pool.announce(request, float(request.client))
@@ -145,7 +145,7 @@ def test_failures_make_room_once(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ValueError, match="no"):
             pool.result(request)
     pool.close()
-    assert pool._crew.results.free == room
+    assert pool._group.results.free == room
 
 
 # ---------------------------------------------------------------- order
@@ -281,7 +281,7 @@ def test_a_run_that_is_refused_keeps_no_workers() -> None:
     for _ in range(2):
         with pytest.raises(ConfigError, match="rounds must be a whole number"):
             fedpace.simulate(algorithm, task, rounds=0, compute="pool", workers=2)
-    assert not any(each.busy for each in crew._kept) and len(crew._kept) <= 1
+    assert not any(each.busy for each in workers._kept) and len(workers._kept) <= 1
 
 
 @pytest.fixture

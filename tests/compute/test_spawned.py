@@ -17,7 +17,7 @@ from tests.compute.crowd import SIZE, Marks, ask, expected
 
 import fedpace
 from fedpace import algorithms, tasks
-from fedpace.compute import Inline, crew, engine
+from fedpace.compute import Inline, engine, workers
 from fedpace.compute.pool import Pool
 from fedpace.compute.process import NoWorkerError
 from fedpace.compute.vectorised import Vectorised
@@ -32,7 +32,7 @@ HERE = os.getpid()
 def spawning(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("FEDPACE_START_METHOD", "spawn")
     yield
-    crew.end_all()
+    workers.end_all()
 
 
 def run(task: tasks.TorchTask, compute: str) -> fedpace.Run:
@@ -48,7 +48,7 @@ def test_a_pool_gives_the_bits_of_inline() -> None:
     task = tasks.load("digits", clients=12, partition="dirichlet:0.5", model="mlp", seed=1)
     here, there = run(task, "inline"), run(task, "pool")
     assert there.summary["compute"].startswith("pool of 1 worker")
-    assert {kept.method for kept in crew._kept} == {"spawn"}
+    assert {kept.method for kept in workers._kept} == {"spawn"}
     assert here.models is not None and there.models is not None and len(here.models) == 4
     for a, b in zip(here.models, there.models, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -66,13 +66,13 @@ def test_closures_travel_and_a_killed_worker_is_replaced(tmp_path: Path) -> None
         mark.write_text(str(os.getpid()), encoding="utf-8")
 
     pool = Pool(Marks(before), 2)
-    first = [worker.process for worker in pool._crew.workers]
+    first = [worker.process for worker in pool._group.workers]
     requests = [ask(client, correction=np.full(SIZE, client / 3)) for client in range(1, 12)]
     for request in requests:
         pool.announce(request, 1.0)
     for request in requests:
         np.testing.assert_array_equal(pool.result(request), expected(request))
-    now = [worker.process for worker in pool._crew.workers]
+    now = [worker.process for worker in pool._group.workers]
     assert len(now) == 2 and len(set(now) & set(first)) == 1
     solved_by = {int((tmp_path / str(request.client)).read_text()) for request in requests}
     assert solved_by <= {*first, *now} and HERE not in solved_by
@@ -89,7 +89,7 @@ def test_a_task_that_cannot_be_pickled_is_trained_in_this_process(name: str, kin
     line = rf"^{reason}; local training runs in this process \({said}\)$"
     with pytest.warns(UserWarning, match=line):
         alone = engine(name, task, 2)
-    assert type(alone) is kind and crew._kept == []
+    assert type(alone) is kind and workers._kept == []
     np.testing.assert_array_equal(alone.result(ask(4)), expected(ask(4)))
 
 
@@ -176,7 +176,7 @@ def test_workers_of_another_start_method_are_not_taken_over(monkeypatch: pytest.
     Pool(task, 1).close()
     monkeypatch.setenv("FEDPACE_START_METHOD", "fork")
     Pool(task, 1).close()
-    assert [kept.method for kept in crew._kept] == ["fork"]
+    assert [kept.method for kept in workers._kept] == ["fork"]
     assert not multiprocessing.active_children()
 
 

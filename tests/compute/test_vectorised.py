@@ -12,7 +12,7 @@ from torch import nn
 
 import fedpace
 from fedpace import algorithms, tasks
-from fedpace.compute import Request, crew, engine
+from fedpace.compute import Request, engine, workers
 from fedpace.compute.vectorised import Vectorised
 from fedpace.local import SGD
 from fedpace.sim import Population
@@ -33,7 +33,7 @@ RULES: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module", autouse=True)
 def end_workers() -> Iterator[None]:
     yield
-    crew.dismiss()
+    workers.release()
 
 
 def networks() -> dict[str, nn.Module]:

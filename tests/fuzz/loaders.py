@@ -29,7 +29,7 @@ from fedpace.record import rows
 from fedpace.record.run import timeline
 from fedpace.record.run.history import History
 from fedpace.record.store import checkpoint
-from fedpace.record.store.history_file import LINES, Journal, Position
+from fedpace.record.store.history_file import LINES, HistoryFile, Position
 from fedpace.record.store.tree import Tree, Typed, pack, unpack
 from fedpace.tasks.datasets import bounded, cifar, find, idx, npy, npz, shakespeare, store
 from fedpace.tasks.datasets.archive import Files, candidates
@@ -271,7 +271,7 @@ def _journal(path: Path) -> object:
     content = path.read_bytes()
     history = History()
     at = Position(bytes=len(content), crc32=zlib.crc32(content))
-    Journal(path.parent).read(at, history, np.zeros(2))
+    HistoryFile(path.parent).read(at, history, np.zeros(2))
     return history.steps
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from fedpace.link import (
     EF21,
     Codec,
+    CompressedModel,
     Context,
     Dense,
     Difference,
@@ -16,15 +17,14 @@ from fedpace.link import (
     ErrorFeedback,
     Full,
     Lazy,
-    Literal,
     Plain,
     Quantize,
     RandK,
     ScaledSign,
     TopK,
     Uplink,
+    describe,
 )
-from fedpace.link.wire import describe
 from fedpace.vector import Layout
 
 Reader = Callable[[bytes], object]
@@ -56,8 +56,8 @@ UPLINKS: tuple[Uplink, ...] = (
 )
 DOWNLINKS: tuple[Downlink, ...] = (
     Full(),
-    Literal(TopK(0.3)),
-    Literal(ScaledSign(), "aa", 0.5),
+    CompressedModel(TopK(0.3)),
+    CompressedModel(ScaledSign(), "aa", 0.5),
     Difference(TopK(0.3)),
     Difference(ScaledSign()),
     Difference(Dense()),

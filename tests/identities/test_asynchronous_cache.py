@@ -10,8 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from beds import ints, table
 from fedpace.aggregate.rows import Packed
-from fedpace.link import dequantise
-from fedpace.link.codecs import quantise
+from fedpace.link import dequantise, quantise
 from fedpace.link.wire.pack import pack, unpack
 from fedpace.random import stream
 from fedpace.vector import Vector

@@ -13,21 +13,21 @@ import pytest
 
 from fedpace.link import (
     EF21,
+    CompressedModel,
     Context,
     Dense,
     Difference,
     ErrorFeedback,
     Full,
     Lazy,
-    Literal,
     Phantom,
     Plain,
     Quantize,
     ResyncError,
     ScaledSign,
     TopK,
+    describe,
 )
-from fedpace.link.wire import describe
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind
 
@@ -211,8 +211,8 @@ def test_fednlaa_saves_two_of_eight_uploads():
         ((aa(0.06, Dense(), "fresh"), Full()), (aa(0.06), Full())),
         ((ErrorFeedback(TopK(1.0)), Full()), (Plain(), Full())),
         ((ErrorFeedback(Dense()), Full()), (Plain(), Full())),
-        ((nla(0.5, ScaledSign()), Literal(Dense())), (nla(0.5, ScaledSign()), Full())),
-        ((aa(0.5, ScaledSign()), Literal(Dense(), "aa")), (aa(0.5, ScaledSign()), Full())),
+        ((nla(0.5, ScaledSign()), CompressedModel(Dense())), (nla(0.5, ScaledSign()), Full())),
+        ((aa(0.5, ScaledSign()), CompressedModel(Dense(), "aa")), (aa(0.5, ScaledSign()), Full())),
         ((ErrorFeedback(TOP1), Difference(TopK(1.0))), (ErrorFeedback(TOP1), Full())),
         (
             (ErrorFeedback(TOP1), Difference(TOP1, reference="shared")),
@@ -341,7 +341,7 @@ def test_the_literal_downlink_is_worse_than_sending_zeros(ratio, mean):
     """
     x = np.random.default_rng(11).normal(size=4096)
     codec = TopK(1 / ratio)
-    literal = distances(Literal(codec, first="zero"), x, 8 * ratio)
+    literal = distances(CompressedModel(codec, first="zero"), x, 8 * ratio)
     assert np.mean(literal[4 * ratio :]) == pytest.approx(mean, rel=0.1)
     z = NormalDist().inv_cdf(1 - 0.5 / ratio)
     assert literal[0] == pytest.approx(1 - 1 / ratio - 2 * z * NormalDist().pdf(z), abs=0.02)
@@ -368,7 +368,7 @@ DOWNS = [
     Difference(TopK(0.25), tau=0.02),
     Difference(ScaledSign()),
     Difference(TopK(0.25), reference="shared", ring=2),
-    Literal(ScaledSign(), "nla", 0.3),
+    CompressedModel(ScaledSign(), "nla", 0.3),
 ]
 CENTERS = tuple(map(tuple, np.random.default_rng(7).normal(size=(4, 8)) + 1))
 

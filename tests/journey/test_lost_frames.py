@@ -10,7 +10,7 @@ import pytest
 from fedpace import algorithms as a
 from fedpace.client import Client, ClientConfig
 from fedpace.compute import Request
-from fedpace.link import Difference, Literal, ResyncError, ScaledSign, TopK
+from fedpace.link import CompressedModel, Difference, ResyncError, ScaledSign, TopK
 from fedpace.server import Parcel, Send, Server
 from fedpace.tasks import quadratics
 
@@ -20,10 +20,10 @@ DOWNLINKS = [
     Difference(TopK(0.25), first="seed"),
     Difference(TopK(0.25), reference="shared"),
     Difference(ScaledSign()),
-    Literal(TopK(0.25)),
-    Literal(TopK(0.25), first="zero"),
-    Literal(TopK(0.5), rule="aa", tau=0.4),
-    Literal(ScaledSign(), tau=0.3),
+    CompressedModel(TopK(0.25)),
+    CompressedModel(TopK(0.25), first="zero"),
+    CompressedModel(TopK(0.5), rule="aa", tau=0.4),
+    CompressedModel(ScaledSign(), tau=0.3),
 ]
 
 

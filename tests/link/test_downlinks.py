@@ -11,22 +11,22 @@ from hypothesis.extra import numpy as arrays
 from fedpace.check import check_downlink
 from fedpace.errors import ConfigError, FrameError
 from fedpace.link import (
+    CompressedModel,
     Dense,
     Difference,
     Full,
     Lazy,
-    Literal,
     Quantize,
     RandK,
     ResyncError,
     ScaledSign,
     TopK,
     as_downlink,
+    describe,
 )
 from fedpace.link.downlinks.difference import PerClientState
 from fedpace.link.downlinks.replica import Replica, number
 from fedpace.link.downlinks.shared_reference import SharedState
-from fedpace.link.wire import describe
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind
 
@@ -94,7 +94,7 @@ def test_a_past_version_is_encoded_when_it_is_asked_for():
 
 def test_the_literal_downlink_of_a_frozen_model_never_settles():
     """O17: theta = (1, 1, 1, 1), top-1: each coordinate comes every fourth time with four times its size."""
-    models, _ = received(Literal(TopK(1 / 4), first="zero"), np.ones(4), 12)
+    models, _ = received(CompressedModel(TopK(1 / 4), first="zero"), np.ones(4), 12)
     size = np.minimum(np.arange(1, 13), 4)
     expected = size[:, None] * np.eye(4)[np.arange(12) % 4]
     np.testing.assert_array_equal(models, expected)
@@ -104,19 +104,19 @@ def test_the_literal_downlink_of_a_frozen_model_never_settles():
 
 def test_the_literal_memory_outgrows_the_model():
     """O17: ||E|| / ||theta|| -> 1.8708286934."""
-    _, server = received(Literal(TopK(1 / 4), first="zero"), np.ones(4), 40)
+    _, server = received(CompressedModel(TopK(1 / 4), first="zero"), np.ones(4), 40)
     ratio = np.linalg.norm(server.state.clients[1].held.memory) / 2
     assert ratio == pytest.approx(1.8708286934, abs=1e-10)
 
 
 def test_the_literal_downlink_accelerates_to_twice_the_model():
     """O18: identity, theta = 1, tau = .1: 1, 2, 0, 1, 2, 0."""
-    models, _ = received(Literal(Dense(), "aa", 0.1, first="zero"), np.ones(1), 6)
+    models, _ = received(CompressedModel(Dense(), "aa", 0.1, first="zero"), np.ones(1), 6)
     np.testing.assert_array_equal(models[:, 0], (1, 2, 0, 1, 2, 0))
 
 
 def test_the_literal_downlink_starts_with_the_whole_model_unless_told_otherwise():
-    server = Wire(Literal(TopK(1 / 4)), THETA)
+    server = Wire(CompressedModel(TopK(1 / 4)), THETA)
     np.testing.assert_array_equal(server.retrieve(2), THETA)
     server.publish(THETA)
     np.testing.assert_array_equal(server.retrieve(2), (4, 0, 0, 0))
@@ -125,7 +125,7 @@ def test_the_literal_downlink_starts_with_the_whole_model_unless_told_otherwise(
 
 
 def test_the_literal_downlink_repeats_itself_under_nla():
-    models, server = received(Literal(Dense(), "nla", 0.3), np.full(2, 1.25), 2, first=np.ones(2))
+    models, server = received(CompressedModel(Dense(), "nla", 0.3), np.full(2, 1.25), 2, first=np.ones(2))
     np.testing.assert_array_equal(models, [(1, 1), (1.5, 1.5)])
     assert server.kinds() == ["DENSE", "SKIP", "DENSE"]
 
@@ -340,8 +340,8 @@ SOME = np.array([1.0, -2, 3, -4])
     [
         (Full(), wire.build(Kind.SKIP)),
         (Full(), wire.stamp(Dense().encode(SOME, RNG), round=1, flags=wire.DIFF)),
-        (Literal(TopK(0.5)), wire.stamp(Dense().encode(SOME, RNG), round=0, flags=wire.ADD_PREV)),
-        (Literal(TopK(0.5), first="zero"), Dense().encode(SOME, RNG)),
+        (CompressedModel(TopK(0.5)), wire.stamp(Dense().encode(SOME, RNG), round=0, flags=wire.ADD_PREV)),
+        (CompressedModel(TopK(0.5), first="zero"), Dense().encode(SOME, RNG)),
         (Difference(TopK(0.5)), wire.stamp(Dense().encode(SOME, RNG), round=0, flags=wire.ADD_PREV)),
         (Difference(TopK(0.5)), wire.stamp(TopK(0.5).encode(SOME, RNG), round=0, ref=1, flags=wire.DIFF)),
         (Difference(ScaledSign()), wire.stamp(ScaledSign().encode(SOME, RNG), round=0, ref=1)),
@@ -364,9 +364,9 @@ def test_frames_of_other_links_are_refused(link, foreign):
             "Difference.reference must be per_client or shared",
         ),
         (lambda: Difference(TopK(0.5), ring=0), "Difference.ring must be a whole number >= 1; got 0"),
-        (lambda: Literal(TopK(0.5), rule="lag"), "Literal.rule must be nla or aa; got 'lag'"),
-        (lambda: Literal(TopK(0.5), first="seed"), "Literal.first must be dense or zero; got 'seed'"),
-        (lambda: Literal(Quantize(4)), "ErrorFeedback.codec must contract"),
+        (lambda: CompressedModel(TopK(0.5), rule="lag"), "Literal.rule must be nla or aa; got 'lag'"),
+        (lambda: CompressedModel(TopK(0.5), first="seed"), "Literal.first must be dense or zero; got 'seed'"),
+        (lambda: CompressedModel(Quantize(4)), "ErrorFeedback.codec must contract"),
         (lambda: as_downlink(Lazy("nla", 0.5)), "a downlink must be a codec or a Downlink; got Lazy"),
     ],
 )
@@ -386,9 +386,9 @@ def test_a_codec_alone_sends_the_whole_model_through_it():
 LINKS = [
     Full(),
     Full(Dense("fp16")),
-    Literal(TopK(0.2)),
-    Literal(ScaledSign(), "nla", 0.5, first="zero"),
-    Literal(Dense(), "aa", 0.1),
+    CompressedModel(TopK(0.2)),
+    CompressedModel(ScaledSign(), "nla", 0.5, first="zero"),
+    CompressedModel(Dense(), "aa", 0.1),
     Difference(TopK(0.1)),
     Difference(TopK(0.1, "fp16")),
     Difference(ScaledSign(), tau=0.1),

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from fedpace.errors import ConfigError, FrameError
-from fedpace.link import Dense, Phantom, Quantize, ScaledSign, TopK
-from fedpace.link.wire import describe
+from fedpace.link import Dense, Phantom, Quantize, ScaledSign, TopK, describe
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedpace.errors import ConfigError, FrameError
-from fedpace.link import dequantise
-from fedpace.link.codecs import quantise
+from fedpace.link import dequantise, quantise
 from fedpace.link.codecs.quantise import levels
 from fedpace.link.wire import pack
 

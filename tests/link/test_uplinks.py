@@ -21,8 +21,8 @@ from fedpace.link import (
     ScaledSign,
     TopK,
     as_uplink,
+    describe,
 )
-from fedpace.link.wire import describe
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedpace.local import SGD, descend
-from fedpace.local.weights import Shape, online_norm1, vector
+from fedpace.local.weights import SolverShape, online_norm1, vector
 from fedpace.vector import Vector
 
 
@@ -92,17 +92,17 @@ def test_closed_forms_of_momentum(rho: float, steps: int, nesterov: bool) -> Non
     """||a||_1 = (K - rho (1 - rho^K) / (1 - rho)) / (1 - rho), Nesterov with rho^2 for the first rho."""
     front = rho**2 if nesterov else rho
     closed = (steps - front * (1 - rho**steps) / (1 - rho)) / (1 - rho)
-    assert online_norm1(Shape(steps, rho, nesterov)) == pytest.approx(closed, rel=1e-9)
+    assert online_norm1(SolverShape(steps, rho, nesterov)) == pytest.approx(closed, rel=1e-9)
     if not nesterov:
         square = steps - 2 * rho * (1 - rho**steps) / (1 - rho)
         square += rho**2 * (1 - rho ** (2 * steps)) / (1 - rho**2)
-        a = vector(Shape(steps, rho))
+        a = vector(SolverShape(steps, rho))
         assert a @ a == pytest.approx(square / (1 - rho) ** 2, rel=1e-8)
 
 
 @given(alpha=st.floats(0.001, 0.999), steps=st.integers(1, 60))
 def test_closed_forms_of_the_proximal_pull(alpha: float, steps: int) -> None:
-    shape, a = Shape(steps, alpha=alpha), vector(Shape(steps, alpha=alpha))
+    shape, a = SolverShape(steps, alpha=alpha), vector(SolverShape(steps, alpha=alpha))
     assert online_norm1(shape) == pytest.approx((1 - (1 - alpha) ** steps) / alpha, rel=1e-9)
     assert a @ a == pytest.approx((1 - (1 - alpha) ** (2 * steps)) / (1 - (1 - alpha) ** 2), rel=1e-9)
 

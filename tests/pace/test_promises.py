@@ -24,7 +24,7 @@ from fedpace.pace import (
     WithReplacement,
 )
 from fedpace.pace.buffered import BufferedState
-from fedpace.pace.protocol import Decision, Header
+from fedpace.pace.protocol import Decision, UpdateHeader
 from fedpace.sim import Population
 
 PACES: list[Pace] = [
@@ -113,7 +113,7 @@ class Greedy(Buffered):
 class Absentminded(Buffered):
     """Takes a step with whatever comes first, and forgets to empty the buffer."""
 
-    def arrived(self, update: Header, version: int, state: BufferedState) -> Decision:
+    def arrived(self, update: UpdateHeader, version: int, state: BufferedState) -> Decision:
         state.filled += 1
         return Decision(0, step=False, reason="never")
 

@@ -11,7 +11,7 @@ import pytest
 
 from fedpace.citations import papers
 from fedpace.record import Run
-from fedpace.record.report.page import Kept, page, shares, svg
+from fedpace.record.report.page import StoredRun, page, shares, svg
 from fedpace.sim.observer import StepRecord
 
 
@@ -40,15 +40,15 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture
-def kept(run: Run) -> Kept:
+def kept(run: Run) -> StoredRun:
     facts = {
         "algorithm": "Algorithm(local=SGD(lr=0.1, steps=(1, 2)), pace=Rounds())",
         "command": "fedpace run <x>",
     }
-    return Kept("night <1>", run, clients=3, state="done", facts=facts, papers=papers("fedgm"))
+    return StoredRun("night <1>", run, clients=3, state="done", facts=facts, papers=papers("fedgm"))
 
 
-def test_the_page_is_well_formed_and_loads_nothing(kept: Kept) -> None:
+def test_the_page_is_well_formed_and_loads_nothing(kept: StoredRun) -> None:
     text = page([kept, replace(kept, label="other")])
     reader = Reader(text)
     assert reader.open == []
@@ -61,7 +61,7 @@ def test_the_page_is_well_formed_and_loads_nothing(kept: Kept) -> None:
     assert "@import" not in text and "url(" not in text and "fetch(" not in text
 
 
-def test_every_part_is_there(kept: Kept) -> None:
+def test_every_part_is_there(kept: StoredRun) -> None:
     text = page([kept])
     headings = re.findall("<h2>(.*?)</h2>", text)
     assert headings == [
@@ -79,20 +79,20 @@ def test_every_part_is_there(kept: Kept) -> None:
     assert "fedgm on digits" in text
 
 
-def test_runs_that_are_unlike_are_marked_as_such(kept: Kept) -> None:
+def test_runs_that_are_unlike_are_marked_as_such(kept: StoredRun) -> None:
     assert "compare with care" not in page([kept, replace(kept, label="other")])
     other = replace(kept, label="other", clients=4, facts={**kept.facts, "population": "Population(...)"})
     assert "They differ in number of clients and devices: compare with care." in page([kept, other])
 
 
-def test_a_run_without_measurements_or_traces_has_a_page_too(kept: Kept) -> None:
+def test_a_run_without_measurements_or_traces_has_a_page_too(kept: StoredRun) -> None:
     bare = replace(kept.run, history=[], activities=[], fates=[], summary={})
     text = page([replace(kept, run=bare, papers=())])
     assert Reader(text).open == []
     assert "Nothing was measured" in text and "Please cite" not in text
 
 
-def test_the_script_gets_the_points_of_the_curves(kept: Kept) -> None:
+def test_the_script_gets_the_points_of_the_curves(kept: StoredRun) -> None:
     planes = [
         json.loads(attrs["data-plane"] or "")
         for tag, attrs in Reader(page([kept])).tags
@@ -104,7 +104,7 @@ def test_the_script_gets_the_points_of_the_curves(kept: Kept) -> None:
     assert traffic["series"][0]["x"] == [140.0, 420.0] and traffic["name"] == "B sent, up and down"
 
 
-def test_a_timeline_names_what_became_of_the_work(kept: Kept) -> None:
+def test_a_timeline_names_what_became_of_the_work(kept: StoredRun) -> None:
     text = page([kept])
     assert '<rect class="wasted"' in text and ", overwritten</title>" in text
     assert "upload 3 to 4 s" in text

@@ -7,16 +7,16 @@ import pytest
 
 from fedpace import algorithms
 from fedpace.reproduce.cell import Cell, Exact
-from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged
-from fedpace.reproduce.kept import Kept
-from fedpace.reproduce.outcome import Outcome, Point
+from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged
+from fedpace.reproduce.finished_runs import FinishedRuns
+from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
 
 
 def outcome(accuracies: Sequence[float], ended: str = "finished", **more: object) -> Outcome:
     """A run evaluated after every step, each of which took 2 s, 10 bytes up and 5 down."""
     points = tuple(
-        Point(t, 2.0 * t, 10 * t, 5 * t, {"accuracy": a, "loss": 1 - a})
+        Evaluation(t, 2.0 * t, 10 * t, 5 * t, {"accuracy": a, "loss": 1 - a})
         for t, a in enumerate(accuracies, start=1)
     )
     steps = len(points)
@@ -54,12 +54,12 @@ def results(figures: Mapping[str, Sequence[Outcome]]) -> Results:
 
 
 @pytest.fixture
-def kept(tmp_path) -> Kept:
-    return Kept(tmp_path / "kept")
+def kept(tmp_path) -> FinishedRuns:
+    return FinishedRuns(tmp_path / "kept")
 
 
 @pytest.fixture
-def halves() -> Experiment:
+def halves() -> Reproduction:
     """Where plain averaging of two quadratics is after three rounds: a first cell, then one that depends on it."""
 
     def cells(edition: str, known: Results) -> list[Cell]:
@@ -70,7 +70,7 @@ def halves() -> Experiment:
         ends = [run.model for run in known.of("first")]
         return [Finding("x is 1.75 | after 3", "1.75", str(ends), judged(ends == [(1.75,)]), "exactly.")]
 
-    return Experiment(
+    return Reproduction(
         name="halves",
         title="Halves",
         source="algebra",
@@ -79,7 +79,7 @@ def halves() -> Experiment:
         findings=findings,
         tables=lambda edition, known: [Table("Ends", ("cell", "x"), [("first", "1.75")])],
         pictures=lambda edition, known: {},
-        settings={"quick": (Setting("rounds", "3", "3"),), "full": (Setting("rounds", "3", "3"),)},
+        settings={"quick": (SettingRow("rounds", "3", "3"),), "full": (SettingRow("rounds", "3", "3"),)},
     )
 
 

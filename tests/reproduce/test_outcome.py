@@ -6,7 +6,7 @@ import pytest
 
 from fedpace.errors import Stop
 from fedpace.reproduce.outcome import Outcome, Watch
-from fedpace.reproduce.results import Spread, mean_curve
+from fedpace.reproduce.results import SeedSpread, mean_curve
 from fedpace.reproduce.run import simulated
 from fedpace.sim.observer import StepRecord
 
@@ -85,7 +85,7 @@ def test_the_training_loss_is_that_of_the_last_model() -> None:
 def test_a_spread_says_how_many_missed() -> None:
     found = results({"a": [outcome([0.2, 0.6]), outcome([0.7]), outcome([0.1])]})
     took = found.to_target("a", 0.5, lambda point: point.version)
-    assert took == Spread((2, 1), missed=1)
+    assert took == SeedSpread((2, 1), missed=1)
     assert not took.reached
     assert f"{took:.1f}" == "1.5 ± 0.7 (2 of 3)"
     assert f"{found.to_target('a', 0.9, lambda point: point.version):.1f}" == "not reached"
@@ -114,13 +114,13 @@ def test_smoothing_averages_the_last_values() -> None:
 
 def test_above_compares_seed_by_seed() -> None:
     """Gains of 1, 1, 1 count although seeds differ by 10; gains of 3, -1, -1 do not."""
-    assert Spread((11.0, 21.0, 31.0)).above(Spread((10.0, 20.0, 30.0)))
-    assert not Spread((13.0, 19.0, 29.0)).above(Spread((10.0, 20.0, 30.0)))
-    assert not Spread((1.0,)).above(Spread((1.0,)))
-    assert not Spread(()).above(Spread((1.0,)))
+    assert SeedSpread((11.0, 21.0, 31.0)).above(SeedSpread((10.0, 20.0, 30.0)))
+    assert not SeedSpread((13.0, 19.0, 29.0)).above(SeedSpread((10.0, 20.0, 30.0)))
+    assert not SeedSpread((1.0,)).above(SeedSpread((1.0,)))
+    assert not SeedSpread(()).above(SeedSpread((1.0,)))
 
 
 def test_above_without_pairs_needs_the_errors_of_both() -> None:
     """Means 2 (error 0) and 1 (deviation 1 / sqrt 2 over two runs: error 0.5)."""
-    assert Spread((2.0, 2.0), missed=1).above(Spread((0.5, 1.5)))
-    assert not Spread((1.4, 1.4), missed=1).above(Spread((0.5, 1.5)))
+    assert SeedSpread((2.0, 2.0), missed=1).above(SeedSpread((0.5, 1.5)))
+    assert not SeedSpread((1.4, 1.4), missed=1).above(SeedSpread((0.5, 1.5)))

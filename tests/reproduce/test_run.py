@@ -39,10 +39,10 @@ def test_only_cells_of_that_name(halves, kept, nobody) -> None:
 
 
 def test_processes_change_no_result(halves, kept, nobody, tmp_path) -> None:
-    from fedpace.reproduce.kept import Kept
+    from fedpace.reproduce.finished_runs import FinishedRuns
 
     alone = run_all(halves, "quick", 2, kept, 1, nobody)
-    together = run_all(halves, "quick", 2, Kept(tmp_path / "other"), 2, nobody)
+    together = run_all(halves, "quick", 2, FinishedRuns(tmp_path / "other"), 2, nobody)
     assert [run.model for run in alone.of("second")] == [run.model for run in together.of("second")]
     assert set(alone.outcomes) == set(together.outcomes)
 

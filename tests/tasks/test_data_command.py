@@ -3,7 +3,8 @@
 import pytest
 
 from fedpace.cli import main
-from fedpace.tasks.datasets import catalogue, store
+from fedpace.disk.home import data_cache
+from fedpace.tasks.datasets import catalogue
 from tasks import forms
 
 
@@ -66,5 +67,5 @@ def test_mistakes_are_one_line_and_exit_code_2(capsys, words, line):
 def test_a_damaged_cache_fails_the_check(capsys, tmp_path):
     path = forms.as_npz(tmp_path / "in", "mnist", forms.mnist_arrays())
     said(capsys, "import", "mnist", str(path))
-    (store.cache() / "mnist" / "x_test.npy").write_bytes(b"")
+    (data_cache() / "mnist" / "x_test.npy").write_bytes(b"")
     assert "x_test.npy must have sha256" in said(capsys, "check", code=2)

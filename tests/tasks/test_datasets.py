@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import fedpace
+from fedpace.disk.home import data_cache
 from fedpace.errors import ConfigError
 from fedpace.tasks.datasets import catalogue, fetch, find, idx, shakespeare, store
 from fedpace.tasks.datasets.bounded import decompressed
@@ -259,7 +260,7 @@ def test_broken_pickles_are_one_line(content):
 @pytest.fixture
 def cached(tmp_path):
     find.import_data("mnist", forms.as_npz(tmp_path / "in", "mnist", MNIST))
-    return store.cache() / "mnist"
+    return data_cache() / "mnist"
 
 
 @pytest.mark.parametrize("damage", ["cut", "altered", "gone"])
@@ -286,7 +287,7 @@ def test_importing_again_repairs_a_damaged_cache(cached, tmp_path):
     (cached / "y_train.npy").write_bytes(b"")
     find.import_data("mnist", tmp_path / "in" / "mnist.npz")
     store.check("mnist")
-    assert [p.name for p in store.cache().iterdir()] == ["mnist"]
+    assert [p.name for p in data_cache().iterdir()] == ["mnist"]
 
 
 def test_a_copied_cache_is_checked_once_more_and_used(cached):
@@ -304,11 +305,11 @@ def test_an_interrupted_import_leaves_nothing_that_is_used(tmp_path, monkeypatch
         patched.setattr(store, "_write_text", interrupted)
         with pytest.raises(KeyboardInterrupt):
             find.import_data("mnist", path)
-    assert not store.stored("mnist") and list(store.cache().iterdir()) == []
+    assert not store.stored("mnist") and list(data_cache().iterdir()) == []
 
 
 def test_what_a_killed_process_left_is_neither_used_nor_kept_for_ever(tmp_path):
-    left = store.cache() / ".mnist.0123.part"
+    left = data_cache() / ".mnist.0123.part"
     left.mkdir(parents=True)
     (left / "x_train.npy").write_bytes(b"half")
     find.import_data("mnist", forms.as_npz(tmp_path / "in", "mnist", MNIST))
@@ -334,7 +335,7 @@ def test_two_processes_may_import_at_once(tmp_path):
     running = [subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) for _ in range(6)]
     assert [process.communicate()[1] for process in running] == [""] * 6
     store.check("mnist")
-    assert [p.name for p in store.cache().iterdir()] == ["mnist"]
+    assert [p.name for p in data_cache().iterdir()] == ["mnist"]
 
 
 # ---------------------------------------------------------------- downloads
@@ -374,7 +375,7 @@ def test_downloads_come_from_the_first_source_that_has_them(server, monkeypatch)
     assert said[:2] == [
         f"downloading {url}/{where}/train-images-idx3-ubyte.gz" for where in ("gone", "mirror")
     ]
-    assert [p.name for p in store.cache().iterdir()] == ["mnist"]
+    assert [p.name for p in data_cache().iterdir()] == ["mnist"]
     said.clear()
     fetch.get("mnist", said.append)
     assert said == []
@@ -392,7 +393,7 @@ def test_a_download_that_is_not_as_published_is_refused(server, monkeypatch):
     assert shown.startswith(f"train-images-idx3-ubyte.gz could not be downloaded from {url}/train-images")
     assert forms.sha256(files["train-images-idx3-ubyte.gz"]) in shown
     assert forms.sha256(bad["train-images-idx3-ubyte.gz"]) in shown
-    assert not store.stored("mnist") and list(store.cache().iterdir()) == []
+    assert not store.stored("mnist") and list(data_cache().iterdir()) == []
 
 
 def test_a_source_that_cannot_be_reached(monkeypatch):

@@ -11,7 +11,7 @@ from fedpace.tasks import PARTITIONS, TASKS, load
 from fedpace.tasks.datasets import digits as module_of_digits
 from fedpace.tasks.datasets.digits import digits
 from fedpace.tasks.datasets.synthetic import synthetic
-from fedpace.tasks.evaluation import Spread
+from fedpace.tasks.evaluation import ClientSpread
 from fedpace.tasks.named import SUITED
 from fedpace.tasks.partition import partition
 
@@ -207,11 +207,13 @@ def test_clients_split_by_nature_are_measured_on_their_own_test_samples():
 
 
 def test_the_spread_names_the_worst_tenth_and_the_quartiles():
-    spread = Spread("accuracy", np.arange(1, 21) / 20)
+    spread = ClientSpread("accuracy", np.arange(1, 21) / 20)
     assert spread.worst_tenth == pytest.approx(0.075)
     assert spread.quartiles == pytest.approx((0.2875, 0.525, 0.7625))
     assert spread.mean == pytest.approx(0.525)
-    assert Spread("loss", np.arange(1.0, 21.0), higher_is_better=False).worst_tenth == pytest.approx(19.5)
+    assert ClientSpread("loss", np.arange(1.0, 21.0), higher_is_better=False).worst_tenth == pytest.approx(
+        19.5
+    )
     assert list(spread.metrics()) == [
         "accuracy_clients_mean",
         "accuracy_clients_worst10",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
-from fedpace.aggregate.rows import Packed, Row, RowFormat, Spilled, Whole
+from fedpace.aggregate.rows import FullPrecision, Packed, Row, RowFormat, Spilled
 from fedpace.aggregate.total import Total
 from fedpace.errors import require, require_flag
 from fedpace.vector import Vector
@@ -68,7 +68,7 @@ class Cached:
             return self.rows
         if self.bits not in UNQUANTISED:
             return Packed(int(self.bits or 0))
-        return Whole() if self.spill is None else Spilled(self.spill)
+        return FullPrecision() if self.spill is None else Spilled(self.spill)
 
     def init(self, x: Vector, clients: int) -> CachedState:
         return CachedState(clients, np.zeros_like(x))

@@ -32,7 +32,7 @@ class RowFormat(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class FullPrecision:
     """Full precision."""
 
     def store(self, v: Vector, rng: np.random.Generator | None) -> Vector:

@@ -26,7 +26,7 @@ from fedpace.algorithms.parameters import (
     weighted,
 )
 from fedpace.errors import require
-from fedpace.link import ErrorFeedback, Lazy, Literal, Plain
+from fedpace.link import CompressedModel, ErrorFeedback, Lazy, Plain
 from fedpace.pace import Rounds
 from fedpace.server_opt import Momentum
 
@@ -83,10 +83,10 @@ def _compressed(given: CompressedUplink, rule: str) -> Lazy:
     return _lazy(given, rule, ErrorFeedback(codec_of(given["codec"]), memory))
 
 
-def _down(given: TwoWayLinks, rule: str) -> Literal:
+def _down(given: TwoWayLinks, rule: str) -> CompressedModel:
     """The listing's downlink: it compresses the model itself."""
     first = "zero" if given["mode"] == "literal" else "dense"
-    return Literal(codec_of(given["down_codec"]), rule, given["tau_down"], first)
+    return CompressedModel(codec_of(given["down_codec"]), rule, given["tau_down"], first)
 
 
 @named(server_lr=0.03)

@@ -24,7 +24,7 @@ from fedpace.pace import Arrivals, Interrupting, Polled, selection
 from fedpace.server_opt import Momentum
 
 
-class Continuous(LocalTraining, ServerMomentum, total=False):
+class ContinuousMomentum(LocalTraining, ServerMomentum, total=False):
     """Local training and general momentum on the server."""
 
 
@@ -43,7 +43,7 @@ def defedavg_niid(
     reuse_model: bool = False,
     energy_saving: bool = False,
     select: Select = "replacement",
-    **shared: Unpack[Continuous],
+    **shared: Unpack[ContinuousMomentum],
 ) -> Algorithm:
     """Draw whose stored update to use, with replacement: unbiased whatever the speeds."""
     pace = Polled(draws, selection(select), reuse_model, energy_saving)
@@ -52,7 +52,11 @@ def defedavg_niid(
 
 @named()
 def defedavg_iid(
-    *, buffer: int = 10, reuse_model: bool = False, distinct: bool = False, **shared: Unpack[Continuous]
+    *,
+    buffer: int = 10,
+    reuse_model: bool = False,
+    distinct: bool = False,
+    **shared: Unpack[ContinuousMomentum],
 ) -> Algorithm:
     """The first `buffer` updates to finish, from any client, make a step: fast, for clients that are alike."""
     pace = Arrivals(buffer, reuse_model, distinct)

@@ -34,7 +34,7 @@ def seconds(call: Callable[..., object], *args: object) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CodecCost:
     """One codec: encoding and decoding as multiples of one copy, and the frame as a share of the dense one."""
 
     codec: str
@@ -43,7 +43,7 @@ class Result:
     share: float
 
 
-def measure(entries: int = 10_000_000, repeats: int = 9) -> list[Result]:
+def measure(entries: int = 10_000_000, repeats: int = 9) -> list[CodecCost]:
     keep_freed()  # as in every run
     v = np.random.default_rng(1).normal(size=entries).astype(np.float32)
     rng, target = np.random.default_rng(0), np.empty_like(v)
@@ -57,7 +57,7 @@ def measure(entries: int = 10_000_000, repeats: int = 9) -> list[Result]:
     # the first round compiles
     median = {what: statistics.median(each[1:]) for what, each in times.items()}
     return [
-        Result(
+        CodecCost(
             name,
             median[f"encode {name}"] / median["copy"],
             median[f"decode {name}"] / median["copy"],

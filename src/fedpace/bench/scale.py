@@ -21,7 +21,7 @@ FEATURES, CLASSES, SAMPLES = 60, 10, 20
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ScaleResult:
     clients: int
     per_round: int
     seconds: float  # per round
@@ -41,7 +41,7 @@ def true_model() -> torch.Tensor:
     return torch.from_numpy(stream(0, "data").normal(size=(FEATURES, CLASSES)).astype("float32"))
 
 
-def measure(clients: int = 1_000_000, per_round: int = 1000, rounds: int = 5) -> Result:
+def measure(clients: int = 1_000_000, per_round: int = 1000, rounds: int = 5) -> ScaleResult:
     """In this process: its peak memory counts from its beginning."""
     network = nn.Linear(FEATURES, CLASSES)
     sizes = [SAMPLES] * clients
@@ -50,7 +50,7 @@ def measure(clients: int = 1_000_000, per_round: int = 1000, rounds: int = 5) ->
     fedpace.simulate(algorithm, task, rounds=1, evaluate_every=None, traces=False)
     began = time.perf_counter()
     fedpace.simulate(algorithm, task, rounds=rounds, evaluate_every=None, traces=False)
-    return Result(clients, per_round, (time.perf_counter() - began) / rounds, peak_bytes())
+    return ScaleResult(clients, per_round, (time.perf_counter() - began) / rounds, peak_bytes())
 
 
 if __name__ == "__main__":

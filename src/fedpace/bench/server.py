@@ -65,7 +65,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class StepCost:
     """One rule: seconds of a step, seconds of streaming the same bytes, and the median of their ratios."""
 
     rule: str
@@ -74,7 +74,7 @@ class Result:
     ratio: float
 
 
-def measure(size: int = 100_000_000, updates: int = 10, repeats: int = 5) -> Iterator[Result]:
+def measure(size: int = 100_000_000, updates: int = 10, repeats: int = 5) -> Iterator[StepCost]:
     rng = np.random.default_rng(0)
     x, delta = (rng.standard_normal(size, dtype=np.float32) for _ in range(2))
     total, out = np.zeros_like(x), np.zeros_like(x)
@@ -85,4 +85,4 @@ def measure(size: int = 100_000_000, updates: int = 10, repeats: int = 5) -> Ite
         stepped = partial(server_step, aggregate, opt, x, delta, updates, state)
         turns = [(seconds(stepped), seconds(streamed)) for _ in range(repeats)]
         ours, theirs = (statistics.median(column) for column in zip(*turns, strict=True))
-        yield Result(name, ours, theirs, statistics.median(a / b for a, b in turns))
+        yield StepCost(name, ours, theirs, statistics.median(a / b for a, b in turns))

@@ -170,13 +170,13 @@ def _setting(
 
 def _matters(name: str, algorithm: Algorithm) -> bool:
     """Whether a theorem about this algorithm has this constant."""
-    from fedpace.link import Literal
+    from fedpace.link import CompressedModel
     from fedpace.pace import Polled
     from fedpace.server_opt import AMSGrad
 
     adaptive = isinstance(algorithm.server_opt, AMSGrad)
     if name == "radius":
-        return adaptive and isinstance(algorithm.down, Literal)
+        return adaptive and isinstance(algorithm.down, CompressedModel)
     return name != "gradient" or adaptive or isinstance(algorithm.pace, Polled)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Trial:
     """One run, as a worker process is told it."""
 
     words: tuple[str, ...]
@@ -33,7 +33,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TrialResult:
     value: float  # NaN if it did not come to its end
     state: str
     real_seconds: float
@@ -48,7 +48,7 @@ class OnThisMachine:
         self.processes = processes or os.cpu_count() or 1
         self._pool = ProcessPoolExecutor(self.processes, context, _end_with_parent)
 
-    def submit(self, jobs: Sequence[Job]) -> Future[list[Answer]]:
+    def submit(self, jobs: Sequence[Trial]) -> Future[list[TrialResult]]:
         return self._pool.submit(work, jobs)
 
     def __enter__(self) -> Self:
@@ -68,8 +68,8 @@ class OnRay:
         self._work = self._ray.remote(num_cpus=1)(work)
         self.processes = processes or int(self._ray.cluster_resources()["CPU"])
 
-    def submit(self, jobs: Sequence[Job]) -> Future[list[Answer]]:
-        promise: Future[list[Answer]] = self._work.remote(jobs).future()
+    def submit(self, jobs: Sequence[Trial]) -> Future[list[TrialResult]]:
+        promise: Future[list[TrialResult]] = self._work.remote(jobs).future()
         return promise
 
     def __enter__(self) -> Self:
@@ -91,9 +91,9 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def work(jobs: Sequence[Job]) -> list[Answer]:
+def work(jobs: Sequence[Trial]) -> list[TrialResult]:
     """In a worker: one point; after a seed that diverged the others are not worth their time."""
-    answers: list[Answer] = []
+    answers: list[TrialResult] = []
     for job in jobs:
         answers.append(_run(job))
         if answers[-1].state != "done":
@@ -101,11 +101,11 @@ def work(jobs: Sequence[Job]) -> list[Answer]:
     return answers
 
 
-def known(jobs: Sequence[Job], store: Store | None) -> list[Answer] | None:
+def known(jobs: Sequence[Trial], store: Store | None) -> list[TrialResult] | None:
     """What the store knows of a point; None if a run of it is still to be made."""
     if store is None:
         return None
-    answers: list[Answer] = []
+    answers: list[TrialResult] = []
     for job in jobs:
         answer = _kept(job, store)
         if answer is None:
@@ -116,7 +116,7 @@ def known(jobs: Sequence[Job], store: Store | None) -> list[Answer] | None:
     return answers
 
 
-def _run(job: Job) -> Answer:
+def _run(job: Trial) -> TrialResult:
     from fedpace.record.store.store import Store
     from fedpace.study.sweep import Hopeless
 
@@ -134,7 +134,7 @@ def _state(run: Run) -> str:
     return "done" if run.stopped is None else "stopped"
 
 
-def _kept(job: Job, store: Store) -> Answer | None:
+def _kept(job: Trial, store: Store) -> TrialResult | None:
     from fedpace.record.store.identity import fingerprint
 
     for entry in store.same(fingerprint(_experiment(job).about())):
@@ -145,12 +145,12 @@ def _kept(job: Job, store: Store) -> Answer | None:
     return None
 
 
-def _answer(metrics: Mapping[str, float], metric: str, state: str, summary: Mapping[str, Any]) -> Answer:
+def _answer(metrics: Mapping[str, float], metric: str, state: str, summary: Mapping[str, Any]) -> TrialResult:
     value = metrics.get(metric, math.nan) if state == "done" else math.nan
-    return Answer(value, state, summary.get("real_seconds", 0.0))
+    return TrialResult(value, state, summary.get("real_seconds", 0.0))
 
 
-def _experiment(job: Job) -> execution.Experiment:
+def _experiment(job: Trial) -> execution.Experiment:
     args = as_it_was(job.words)
     return execution.one_experiment(
         args, _task(args.task, args.clients, args.partition, args.model, args.seed)

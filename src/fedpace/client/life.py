@@ -19,23 +19,23 @@ from enum import Enum
 from fedpace.errors import ProtocolError
 
 
-class Work(Enum):
+class TrainingState(Enum):
     IDLE = "idle"
     TRAINING = "training"
     RESTING = "resting"
 
 
-class Store(Enum):
+class SendBuffer(Enum):
     EMPTY = "empty"
     STORED = "stored"
 
 
-class Line(Enum):
+class UploadState(Enum):
     FREE = "free"
     SENDING = "sending"
 
 
-class Asked(Enum):
+class PollState(Enum):
     NO = "not asked"
     YES = "asked"
 
@@ -54,10 +54,10 @@ class Event(Enum):
     RECOVER = "the client restarts from its disk"
 
 
-IDLE, TRAINING, RESTING = Work
-EMPTY, STORED = Store
-FREE, SENDING = Line
-NO, YES = Asked
+IDLE, TRAINING, RESTING = TrainingState
+EMPTY, STORED = SendBuffer
+FREE, SENDING = UploadState
+NO, YES = PollState
 
 # event -> machine -> {from: to}
 TABLE: dict[Event, dict[str, dict[Enum, Enum]]] = {
@@ -98,10 +98,10 @@ _ROWS = {event: tuple(rows.items()) for event, rows in TABLE.items()}
 class Life:
     """What a client is doing."""
 
-    work: Work = Work.IDLE
-    store: Store = Store.EMPTY
-    line: Line = Line.FREE
-    asked: Asked = Asked.NO
+    work: TrainingState = TrainingState.IDLE
+    store: SendBuffer = SendBuffer.EMPTY
+    line: UploadState = UploadState.FREE
+    asked: PollState = PollState.NO
 
     def allows(self, event: Event) -> bool:
         return all(getattr(self, machine) in arrows for machine, arrows in _ROWS[event])

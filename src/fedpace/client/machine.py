@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedpace.algorithm import Algorithm
-from fedpace.client.life import Asked, Event, Line, Store, Work
+from fedpace.client.life import Event, PollState, SendBuffer, TrainingState, UploadState
 from fedpace.client.state import ClientState, Delivery, Memories, Session
 from fedpace.link import CONTROL, NonFiniteError, Plain
 from fedpace.link.protocol import Downlink, Uplink
@@ -82,7 +82,7 @@ class Client:
     def ready(self) -> bool:
         """Whether a session may start, if there is a model to start from."""
         life = self.state.life
-        return life.work is Work.IDLE and (life.store is Store.EMPTY or self.config.polled)
+        return life.work is TrainingState.IDLE and (life.store is SendBuffer.EMPTY or self.config.polled)
 
     def take(self) -> Delivery | None:
         """Empty the receive buffer."""
@@ -194,11 +194,11 @@ class Client:
 
     def is_wanted(self) -> bool:
         """Whether the server wants the next update: always, but where it polls."""
-        return self.state.life.asked is Asked.YES or not self.config.polled
+        return self.state.life.asked is PollState.YES or not self.config.polled
 
     def _may_upload(self) -> bool:
         life = self.state.life
-        return life.store is Store.STORED and life.line is Line.FREE and self.is_wanted()
+        return life.store is SendBuffer.STORED and life.line is UploadState.FREE and self.is_wanted()
 
     def goes_on(self) -> bool:
         """Whether, interrupted, it averages the server's model into its own and trains on (QuAFL)."""

@@ -25,7 +25,7 @@ DEPTH = 2  # solves at an actor: one it works at, one it goes on with
 MODELS = 64  # versions kept in the object store
 
 
-class Solver:
+class SolverActor:
     """What an actor is made of. It fetches the task when it first needs it, also after it was started again."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Actors:
     def __init__(self, ray: Any, task: Task, workers: int) -> None:
         self.ray, self.task = ray, task
         self.held = [ray.put(task)]
-        remote = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(Solver)
+        remote = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(SolverActor)
         self.actors = [remote.remote() for _ in range(workers)]
 
     def fit(self, task: Task, workers: int) -> bool:
@@ -60,7 +60,7 @@ class Actors:
 _kept: list[Actors] = []
 
 
-def hired(task: Task, workers: int) -> Actors:
+def acquired(task: Task, workers: int) -> Actors:
     """The actors of the last run if they fit, else new ones in their place."""
     ray = started(workers)
     if not _kept or not _kept[0].fit(task, workers):
@@ -80,9 +80,9 @@ class Cluster:
 
     def __init__(self, task: Task, workers: int) -> None:
         self.name, self.task = f"ray with {workers} actor{'s' * (workers > 1)}", task
-        crew = hired(task, workers)
-        self.ray, self._held = crew.ray, crew.held
-        self._load = dict.fromkeys(crew.actors, 0)
+        group = acquired(task, workers)
+        self.ray, self._held = group.ray, group.held
+        self._load = dict.fromkeys(group.actors, 0)
         self._models: dict[int, tuple[Vector, Any]] = {}
         self._jobs: dict[tuple[int, int], Job] = {}
         self._sent: dict[Any, tuple[Job, Any]] = {}  # the promise of a result -> its job and actor

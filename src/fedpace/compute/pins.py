@@ -7,7 +7,6 @@ A pin belongs to a kind of work: task, model, local rule and the versions of wha
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from fedpace.compute.protocol import Task
+from fedpace.disk import files
+from fedpace.disk.home import home
 from fedpace.local import SGD
 
 COMPUTES = ("numpy", "numba", "torch")  # whose versions decide how fast what is
@@ -46,9 +47,8 @@ def keep(task: Task, local: SGD, pin: Pin) -> Path:
     """Pin a choice; where that was written."""
     pinned = _read() | {kind(task, local): {"engine": pin.engine, "workers": pin.workers}}
     _file().parent.mkdir(parents=True, exist_ok=True)
-    fresh = _file().with_suffix(".new")
-    fresh.write_text(json.dumps(pinned, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    return fresh.replace(_file())
+    files.write(_file(), (json.dumps(pinned, indent=1, sort_keys=True) + "\n").encode())
+    return _file()
 
 
 def _read() -> dict[str, dict[str, Any]]:
@@ -60,11 +60,7 @@ def _read() -> dict[str, dict[str, Any]]:
 
 
 def _file() -> Path:
-    if chosen := os.environ.get("FEDPACE_HOME"):
-        return Path(chosen).expanduser() / "tuned.json"
-    import platformdirs
-
-    return platformdirs.user_data_path("fedpace") / "tuned.json"
+    return home() / "tuned.json"
 
 
 @cache

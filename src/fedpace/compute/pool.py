@@ -11,10 +11,10 @@ from multiprocessing.connection import wait
 
 import numpy as np
 
-from fedpace.compute.crew import hire
 from fedpace.compute.process import Worker
 from fedpace.compute.protocol import Key, Request, Task, describe
 from fedpace.compute.worker import Order, Reply
+from fedpace.compute.workers import acquire
 from fedpace.errors import FedpaceError
 from fedpace.vector import Vector
 
@@ -78,8 +78,8 @@ class Pool:
     def __init__(self, task: Task, workers: int, *, together: bool = False) -> None:
         self.task = task
         self.name = f"pool of {workers} worker{'s' * (workers > 1)}" + ", vectorised" * together
-        self._crew = hire(task, workers, together)
-        self._crew.busy = True
+        self._group = acquire(task, workers, together)
+        self._group.busy = True
         self._jobs: dict[tuple[int, int], Job] = {}
         self._sent: dict[int, Job] = {}
         self._waiting = Waiting()
@@ -112,21 +112,21 @@ class Pool:
             if job.order is None:
                 self._waiting.left(job)
             elif job.reply is not None and not job.taken_out:
-                self._crew.results.give_back(job.order.result)
+                self._group.results.give_back(job.order.result)
 
     def close(self) -> None:
         """What was announced and never asked for is dropped; the workers wait for the next run."""
         for job in list(self._jobs.values()):
             self.forget(job.request.key)
-        self._crew.busy = False
+        self._group.busy = False
 
     # ------------------------------------------------------------ sending
 
     def _hand_out(self) -> None:
         """Send what is waiting, as far as there is room at the workers and for results."""
-        while self._crew.results.free and (job := self._waiting.next()) is not None:
-            worker = min(self._crew.workers, key=lambda worker: len(worker.unanswered))
-            if len(worker.unanswered) >= self._crew.depth:
+        while self._group.results.free and (job := self._waiting.next()) is not None:
+            worker = min(self._group.workers, key=lambda worker: len(worker.unanswered))
+            if len(worker.unanswered) >= self._group.depth:
                 return
             self._send(worker, job)
 
@@ -137,12 +137,12 @@ class Pool:
         try:
             worker.send(job.order)
         except OSError:
-            self._mourn(worker)
+            self._on_worker_death(worker)
 
     def _ordered(self, request: Request) -> Order:
-        crew, correction = self._crew, request.correction
+        group, correction = self._group, request.correction
         return Order(
-            number=next(crew.numbers),
+            number=next(group.numbers),
             client=request.client,
             data=request.data,
             session=request.session,
@@ -151,11 +151,11 @@ class Pool:
             steps=request.steps,
             seed=request.seed,
             dtype=request.start.dtype.str,
-            start=crew.models.lend(request.start),
+            start=group.models.lend(request.start),
             correction=None
             if correction is None
-            else crew.models.lend(correction.astype(request.start.dtype)),
-            result=crew.results.take(),
+            else group.models.lend(correction.astype(request.start.dtype)),
+            result=group.results.take(),
         )
 
     # ------------------------------------------------------------ receiving
@@ -178,29 +178,29 @@ class Pool:
     def _take_out(self, job: Job) -> None:
         assert job.order is not None and job.reply is not None
         if job.reply.failure is None:
-            shared = self._crew.results.view(job.order.result, job.request.start.size, job.reply.dtype)
+            shared = self._group.results.view(job.order.result, job.request.start.size, job.reply.dtype)
             job.delta = shared.copy()
-        self._crew.results.give_back(job.order.result)
+        self._group.results.give_back(job.order.result)
         job.taken_out = True
 
     def _hurry(self, job: Job) -> None:
         """Somebody waits for a job that is not even sent: it goes next, to the worker with the least to do."""
-        if not self._crew.results.free:
+        if not self._group.results.free:
             done = (other for other in self._jobs.values() if other.reply is not None and not other.taken_out)
             self._take_out(next(done))
-        worker = min(self._crew.workers, key=lambda worker: len(worker.unanswered))
-        if len(worker.unanswered) < self._crew.depth:
+        worker = min(self._group.workers, key=lambda worker: len(worker.unanswered))
+        if len(worker.unanswered) < self._group.depth:
             self._send(worker, job)
 
     def _listen(self, timeout_s: float | None) -> None:
         """Take all replies that are there; wait for one, unless `timeout_s` is 0."""
-        ready = wait([worker.connection for worker in self._crew.workers], timeout_s)
-        for worker in [worker for worker in self._crew.workers if worker.connection in ready]:
+        ready = wait([worker.connection for worker in self._group.workers], timeout_s)
+        for worker in [worker for worker in self._group.workers if worker.connection in ready]:
             try:
                 while worker.connection.poll():
                     self._answered(worker, worker.connection.recv())
             except (EOFError, OSError):
-                self._mourn(worker)
+                self._on_worker_death(worker)
         self._hand_out()
 
     def _answered(self, worker: Worker, reply: Reply) -> None:
@@ -208,22 +208,22 @@ class Pool:
         self._return_models(order)
         job = self._sent.pop(reply.number, None)
         if job is None or not job.wanted:
-            self._crew.results.give_back(order.result)
+            self._group.results.give_back(order.result)
         else:
             job.reply = reply
 
     def _return_models(self, order: Order) -> None:
         for slot in (order.start, order.correction):
             if slot is not None:
-                self._crew.models.take_back(slot)
+                self._group.models.take_back(slot)
 
-    def _mourn(self, dead: Worker) -> None:
+    def _on_worker_death(self, dead: Worker) -> None:
         """A worker is gone: another takes its place, and what it had to do is done again."""
-        self._crew.replace(dead)
+        self._group.replace(dead)
         at_work = next(iter(dead.unanswered), None)
         for number, order in dead.unanswered.items():
             self._return_models(order)
-            self._crew.results.give_back(order.result)
+            self._group.results.give_back(order.result)
             job = self._sent.pop(number, None)
             if job is not None and job.wanted:
                 self._do_again(job, to_blame=number == at_work)
@@ -242,5 +242,5 @@ class Pool:
             yield
         except BaseException as error:
             if not isinstance(error, Exception) or isinstance(error, FedpaceError):
-                self._crew.stop()
+                self._group.stop()
             raise

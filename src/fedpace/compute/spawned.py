@@ -33,7 +33,7 @@ from fedpace.compute.worker import Order, work
 from fedpace.local import SGD
 
 
-class Parcel:
+class PackedTask:
     """A task, pickled once into memory from which every worker takes it."""
 
     def __init__(self, task: Task) -> None:
@@ -57,7 +57,7 @@ class Spawn:
     def __init__(self, task: Task) -> None:
         if multiprocessing.current_process().daemon:
             raise NoWorkerError("a daemonic process cannot start worker processes")
-        self.task, self.parcel = task, Parcel(task)
+        self.task, self.parcel = task, PackedTask(task)
         if MASKS:
             resource_tracker.ensure_running()  # were it started with a worker, it would let Ctrl-C through to that
 
@@ -108,7 +108,7 @@ class SpawnedWorker(Worker):
         return not self._handle.is_alive()
 
 
-def begin(parcel: Parcel, models: Arena, results: Arena, orders: Connection, together: bool) -> None:
+def begin(parcel: PackedTask, models: Arena, results: Arena, orders: Connection, together: bool) -> None:
     """In the new process: take the task, say so or why not, and work."""
     keep_freed()
     with suppress(OSError):  # nobody is there any more

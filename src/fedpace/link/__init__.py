@@ -7,7 +7,7 @@ from fedpace.link.codecs.quantise import Quantize, dequantise, quantise
 from fedpace.link.codecs.rand_k import RandK
 from fedpace.link.codecs.scaled_sign import ScaledSign
 from fedpace.link.codecs.top_k import TopK
-from fedpace.link.downlinks.compressed_model import Literal
+from fedpace.link.downlinks.compressed_model import CompressedModel
 from fedpace.link.downlinks.difference import Difference
 from fedpace.link.downlinks.full import Full
 from fedpace.link.protocol import Codec, Context, Downlink, Uplink
@@ -24,6 +24,7 @@ __all__ = [
     "CONTROL",
     "EF21",
     "Codec",
+    "CompressedModel",
     "Context",
     "Dense",
     "Difference",
@@ -33,7 +34,6 @@ __all__ = [
     "FrameInfo",
     "Full",
     "Lazy",
-    "Literal",
     "NonFiniteError",
     "Phantom",
     "Plain",

@@ -152,10 +152,10 @@ class SGD:
         """||a_i||_1 for K = k steps."""
         return _norm1(self, k)
 
-    def _shape(self, k: int) -> weights.Shape:
+    def _shape(self, k: int) -> weights.SolverShape:
         require_count(k, "number of local steps")
         factors = None if self.schedule is None else tuple(self.factor(j) for j in range(k))
-        return weights.Shape(int(k), self.momentum, self.nesterov, self.lr * self.prox_mu, factors)
+        return weights.SolverShape(int(k), self.momentum, self.nesterov, self.lr * self.prox_mu, factors)
 
 
 @lru_cache(maxsize=4096, typed=True)  # a wrong type is still refused

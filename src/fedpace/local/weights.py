@@ -20,7 +20,7 @@ from fedpace.vector import Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class SolverShape:
     """All that decides a_i."""
 
     steps: int  # K
@@ -30,7 +30,7 @@ class Shape:
     factors: tuple[float, ...] | None = None  # c_0 .. c_{K-1}; None: all 1
 
 
-def norm1(shape: Shape) -> float:
+def norm1(shape: SolverShape) -> float:
     """||a||_1: in closed form for plain and proximal steps, else by the on-line recursion."""
     if shape.momentum or shape.factors is not None:
         return online_norm1(shape)
@@ -39,7 +39,7 @@ def norm1(shape: Shape) -> float:
     return float(shape.steps)
 
 
-def online_norm1(shape: Shape) -> float:
+def online_norm1(shape: SolverShape) -> float:
     """||a||_1 accumulated while stepping: u ← ρ u + 1, A ← (1 − α c_k) A + c_k u (Nesterov: c_k (1 + ρ u)).
 
     Valid for momentum and proximal pull together, where (1 − α)(A + u) + 1 of the public FedNova code is not.
@@ -52,7 +52,7 @@ def online_norm1(shape: Shape) -> float:
     return total
 
 
-def vector(shape: Shape) -> Vector:
+def vector(shape: SolverShape) -> Vector:
     """a_0 .. a_{K-1}."""
     rho, age = shape.momentum, np.arange(shape.steps, 0, -1, dtype=np.float64)  # age_k = K − k
     if shape.factors is not None or (rho and shape.alpha):
@@ -62,7 +62,7 @@ def vector(shape: Shape) -> Vector:
     return np.power(1.0 - shape.alpha, age - 1.0)
 
 
-def _backward(shape: Shape) -> Vector:
+def _backward(shape: SolverShape) -> Vector:
     """The general sum, from the last step to the first."""
     a = np.empty(shape.steps)
     left, tail = 1.0, 0.0  # P_k and Σ_{s≥k} c_s P_s ρ^{s−k}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fedpace.errors import require, require_count, require_flag
 from fedpace.pace.available import Available, Draw
-from fedpace.pace.protocol import Broadcast, Continuous, Decision, Header, Order, WakeAt
+from fedpace.pace.protocol import Broadcast, Continuous, Decision, Order, UpdateHeader, WakeAt
 
 
 @dataclass(slots=True)
@@ -53,10 +53,10 @@ class Arrivals:
         require(self.reuse_model or self.buffer <= clients, "buffer", self.buffer, allowed)
         return ArrivalsState(present=clients)
 
-    def expects(self, update: Header, version: int, state: ArrivalsState) -> str:
+    def expects(self, update: UpdateHeader, version: int, state: ArrivalsState) -> str:
         return ""
 
-    def arrived(self, update: Header, version: int, state: ArrivalsState) -> Decision:
+    def arrived(self, update: UpdateHeader, version: int, state: ArrivalsState) -> Decision:
         if self.distinct and update.client in state.members:
             return Decision(None, reason="second of this client")
         state.members.append(update.client)

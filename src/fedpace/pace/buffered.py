@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fedpace.errors import ConfigError, require, require_count
 from fedpace.pace.available import Available, Draw
-from fedpace.pace.protocol import Decision, Header, OnDemand, Order, Send, WakeAt
+from fedpace.pace.protocol import Decision, OnDemand, Order, Send, UpdateHeader, WakeAt
 from fedpace.pace.select import Selection, Uniform
 
 
@@ -76,11 +76,11 @@ class Buffered:
             require(self.buffer <= at_once, "buffer", self.buffer, f"<= concurrency ({at_once})")
         return BufferedState([at_once])
 
-    def expects(self, update: Header, version: int, state: BufferedState) -> str:
+    def expects(self, update: UpdateHeader, version: int, state: BufferedState) -> str:
         waited_for = update.client in state.active and update.client not in state.delivered
         return "" if waited_for else "not expected"
 
-    def arrived(self, update: Header, version: int, state: BufferedState) -> Decision:
+    def arrived(self, update: UpdateHeader, version: int, state: BufferedState) -> Decision:
         if self.max_staleness is not None and version - update.version > self.max_staleness:
             self._release(update.client, state)
             return Decision(0, reason=f"staler than {self.max_staleness} steps")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fedpace.pace.available import Available, Draw
 from fedpace.pace.buffered import Buffered, BufferedState
-from fedpace.pace.protocol import Decision, Header, OnDemand, Order
+from fedpace.pace.protocol import Decision, OnDemand, Order, UpdateHeader
 from fedpace.pace.select import Selection, Uniform
 
 
@@ -33,10 +33,10 @@ class Immediate:
     def init(self, clients: int) -> BufferedState:
         return self._buffered.init(clients)
 
-    def expects(self, update: Header, version: int, state: BufferedState) -> str:
+    def expects(self, update: UpdateHeader, version: int, state: BufferedState) -> str:
         return self._buffered.expects(update, version, state)
 
-    def arrived(self, update: Header, version: int, state: BufferedState) -> Decision:
+    def arrived(self, update: UpdateHeader, version: int, state: BufferedState) -> Decision:
         return self._buffered.arrived(update, version, state)
 
     def lost(self, client: int, state: BufferedState) -> bool:

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from fedpace.errors import ConfigError, require_count, require_flag, require_number
 from fedpace.pace.available import Available, Draw
 from fedpace.pace.cohort import Cohort
-from fedpace.pace.protocol import Broadcast, Decision, Header, Interrupt, Interruptible, Order, Send, WakeAt
+from fedpace.pace.protocol import (
+    Broadcast,
+    Decision,
+    Interrupt,
+    Interruptible,
+    Order,
+    Send,
+    UpdateHeader,
+    WakeAt,
+)
 from fedpace.pace.select import Selection, Uniform, require_enough
 
 
@@ -59,10 +68,10 @@ class Interrupting:
     def awaited(self, state: InterruptingState) -> int:
         return len(state.cohort.draws)
 
-    def expects(self, update: Header, version: int, state: InterruptingState) -> str:
+    def expects(self, update: UpdateHeader, version: int, state: InterruptingState) -> str:
         return "" if state.cohort.waits_for(update.client) else "not interrupted"
 
-    def arrived(self, update: Header, version: int, state: InterruptingState) -> Decision:
+    def arrived(self, update: UpdateHeader, version: int, state: InterruptingState) -> Decision:
         count = state.cohort.answer(update.client)
         if not self.averaging:
             self._restart(update.client, state)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fedpace.errors import require_count, require_flag
 from fedpace.pace.available import Available, Draw
 from fedpace.pace.cohort import Cohort
-from fedpace.pace.protocol import Broadcast, Continuous, Decision, Header, Order, Poll
+from fedpace.pace.protocol import Broadcast, Continuous, Decision, Order, Poll, UpdateHeader
 from fedpace.pace.select import Selection, WithReplacement
 
 
@@ -53,10 +53,10 @@ class Polled:
     def awaited(self, state: PolledState) -> int:
         return len(state.cohort.draws)
 
-    def expects(self, update: Header, version: int, state: PolledState) -> str:
+    def expects(self, update: UpdateHeader, version: int, state: PolledState) -> str:
         return "" if state.cohort.waits_for(update.client) else "not asked for"
 
-    def arrived(self, update: Header, version: int, state: PolledState) -> Decision:
+    def arrived(self, update: UpdateHeader, version: int, state: PolledState) -> Decision:
         count = state.cohort.answer(update.client)
         return Decision(count, state.cohort.close_if_complete())
 

@@ -98,7 +98,7 @@ Order = Send | Broadcast | Poll | Interrupt | WakeAt
 # ---------------------------------------------------------------- what becomes of an update
 
 
-class Header(Protocol):
+class UpdateHeader(Protocol):
     """What a pacing rule sees of an update."""
 
     @property
@@ -149,11 +149,11 @@ class Pace(Protocol):
 
     def init(self, clients: int) -> Any: ...
 
-    def expects(self, update: Header, version: int, state: Any) -> str:
+    def expects(self, update: UpdateHeader, version: int, state: Any) -> str:
         """Why an update with this header would be refused; "" if it is waited for. Changes nothing."""
         ...
 
-    def arrived(self, update: Header, version: int, state: Any) -> Decision:
+    def arrived(self, update: UpdateHeader, version: int, state: Any) -> Decision:
         """An expected and sound update came while the server's model is `version`."""
         ...
 

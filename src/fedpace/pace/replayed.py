@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fedpace.errors import require, require_count
 from fedpace.pace.available import Available, Draw
-from fedpace.pace.protocol import Decision, Header, OnDemand, Order, Send
+from fedpace.pace.protocol import Decision, OnDemand, Order, Send, UpdateHeader
 from fedpace.pace.rounds import Rounds, RoundsState, choose
 from fedpace.pace.select import Selection, Uniform, require_enough
 
@@ -56,10 +56,10 @@ class Replayed:
     def awaited(self, state: RoundsState) -> int:
         return self._rounds.awaited(state)
 
-    def expects(self, update: Header, version: int, state: RoundsState) -> str:
+    def expects(self, update: UpdateHeader, version: int, state: RoundsState) -> str:
         return self._rounds.expects(update, version, state)
 
-    def arrived(self, update: Header, version: int, state: RoundsState) -> Decision:
+    def arrived(self, update: UpdateHeader, version: int, state: RoundsState) -> Decision:
         return self._rounds.arrived(update, version, state)
 
     def lost(self, client: int, state: RoundsState) -> bool:

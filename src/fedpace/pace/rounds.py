@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fedpace.errors import require_count, require_number
 from fedpace.pace.available import Available, Draw
 from fedpace.pace.cohort import Cohort
-from fedpace.pace.protocol import Decision, Header, OnDemand, Order, Send, WakeAt
+from fedpace.pace.protocol import Decision, OnDemand, Order, Send, UpdateHeader, WakeAt
 from fedpace.pace.select import Selection, Uniform, require_enough
 
 
@@ -54,11 +54,11 @@ class Rounds:
     def awaited(self, state: RoundsState) -> int:
         return len(state.cohort.draws)
 
-    def expects(self, update: Header, version: int, state: RoundsState) -> str:
+    def expects(self, update: UpdateHeader, version: int, state: RoundsState) -> str:
         waited_for = update.round == version and state.cohort.waits_for(update.client)
         return "" if waited_for else f"late for round {update.round}"
 
-    def arrived(self, update: Header, version: int, state: RoundsState) -> Decision:
+    def arrived(self, update: UpdateHeader, version: int, state: RoundsState) -> Decision:
         count = state.cohort.answer(update.client)
         return Decision(count, state.cohort.close() if state.overdue else state.cohort.close_if_complete())
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import importlib
 
 from fedpace.errors import unknown
-from fedpace.reproduce.experiment import EDITIONS, Experiment
+from fedpace.reproduce.experiment import EDITIONS, Reproduction
 
-__all__ = ["EDITIONS", "NAMES", "Experiment", "experiment"]
+__all__ = ["EDITIONS", "NAMES", "Reproduction", "experiment"]
 
 NAMES = {
     "objective-inconsistency": "where FedAvg, FedProx and FedNova end on quadratics, exactly",
@@ -26,14 +26,18 @@ NAMES = {
     "two-way-bits": "accuracy against real bytes and nominal bits, twelve algorithms",
     "ca2fl-accuracy": "FedBuff, CA2FL with caches of 32 to 2 bits, FedAsync; Dirichlet 0.3 and 0.1",
     "ca2fl-delay": "staleness over concurrency, buffer and delay laws, against print and exact law",
-    "what-none-has": "cached calibration, staged momentum and two-way links together, on one clock",
+    "combined-methods": "cached calibration, staged momentum and two-way links together, on one clock",
 }
 
 
-def experiment(name: str) -> Experiment:
-    """The experiment of that name."""
+FORMER = {"what-none-has": "combined-methods"}  # names that experiments once had
+
+
+def experiment(name: str) -> Reproduction:
+    """The experiment of that name, or of that former name."""
+    name = FORMER.get(name, name)
     if name not in NAMES:
         raise unknown("experiment", name, NAMES)
     module = importlib.import_module(f"fedpace.reproduce.{name.replace('-', '_')}")
-    found: Experiment = module.EXPERIMENT
+    found: Reproduction = module.EXPERIMENT
     return found

@@ -11,11 +11,11 @@ from fedpace.aggregate import Cached
 from fedpace.aggregate.staleness import Polynomial
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.cell import Cell, Named
-from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, Verdict, judged, not_run
+from fedpace.reproduce.cell import Cell, NamedCell
+from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, Verdict, judged, not_run
 from fedpace.reproduce.one_scale import OneScale
-from fedpace.reproduce.outcome import Point
-from fedpace.reproduce.results import Results, Spread
+from fedpace.reproduce.outcome import Evaluation
+from fedpace.reproduce.results import Results, SeedSpread
 from fedpace.sim import Population
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ FIRST_ROUND = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class CA2FLScale:
     model: str
     rounds: int
     evaluate_every: int
     target: float
 
 
-SCALES = {"quick": Scale("mlp:32", 100, 5, 0.36), "full": Scale("cnn_ca2fl", 500, 10, 0.5)}
+SCALES = {"quick": CA2FLScale("mlp:32", 100, 5, 0.36), "full": CA2FLScale("cnn_ca2fl", 500, 10, 0.5)}
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
@@ -71,7 +71,7 @@ def _cell(edition: str, method: str, alpha: float) -> Cell:
     return Cell(
         name=_name(method, alpha),
         algorithm=_rule(method),
-        task=Named("cifar10", f"dirichlet:{alpha}", scale.model),
+        task=NamedCell("cifar10", f"dirichlet:{alpha}", scale.model),
         population=Population.half_normal(5.0),
         rounds=steps * scale.rounds,
         evaluate_every=steps * scale.evaluate_every,
@@ -126,7 +126,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
     ]
 
 
-def final(results: Results, method: str, alpha: float) -> Spread:
+def final(results: Results, method: str, alpha: float) -> SeedSpread:
     return results.final(_name(method, alpha), last=3)
 
 
@@ -248,7 +248,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"accuracy": figure}
 
 
-def _updates(point: Point) -> float:
+def _updates(point: Evaluation) -> float:
     return float(point.version * BUFFER)
 
 
@@ -260,22 +260,22 @@ FULL = (
     "take another day."
 )
 _COMMON = (
-    Setting("clients", "100; 20 at work, buffer 10; dispatch after each step", "the same"),
-    Setting("local work", "2 epochs, batch 50, rate 0.01, weight decay 1e-4; server rate 1", "the same"),
-    Setting("delays", "half-normal, scale U(0,5) per client", "the same"),
-    Setting(
+    SettingRow("clients", "100; 20 at work, buffer 10; dispatch after each step", "the same"),
+    SettingRow("local work", "2 epochs, batch 50, rate 0.01, weight decay 1e-4; server rate 1", "the same"),
+    SettingRow("delays", "half-normal, scale U(0,5) per client", "the same"),
+    SettingRow(
         "cache",
         "quantiser not given",
         "stochastic, unbiased, one scale per block; fresh updates at full precision",
     ),
-    Setting(
+    SettingRow(
         "FedAsync",
         "Table 7: alpha 0.3 (constant), 0.5 and exponent 0.3 (polynomial), rho 1",
         "the same; compared at equal numbers of updates",
     ),
 )
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Reproduction(
     name="ca2fl-accuracy",
     title="CA2FL: cached calibration against FedBuff",
     source='Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update '
@@ -289,17 +289,17 @@ EXPERIMENT = Experiment(
     notes={"full": FULL},
     settings={
         "quick": (
-            Setting(
+            SettingRow(
                 "data, network",
                 "CIFAR-10; CNN of 2.2 M parameters, ResNet-18",
                 "CIFAR-10; one hidden layer of 32 units (98,666 parameters)",
             ),
-            Setting("rounds", "500", "100"),
+            SettingRow("rounds", "500", "100"),
             *_COMMON,
         ),
         "full": (
-            Setting("data, network", "CIFAR-10; CNN of 2.2 M parameters, ResNet-18", "CIFAR-10; the CNN"),
-            Setting("rounds", "500", "500"),
+            SettingRow("data, network", "CIFAR-10; CNN of 2.2 M parameters, ResNet-18", "CIFAR-10; the CNN"),
+            SettingRow("rounds", "500", "500"),
             *_COMMON,
         ),
     },

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, TimingOnly
-from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.results import Results
 from fedpace.sim import Population
-from fedpace.sim.laws import Between
+from fedpace.sim.distributions import Between
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -210,15 +210,15 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
 
 
 _SETTINGS = (
-    Setting("clients, rounds", "100, 500", "the same"),
-    Setting("delays", "half-normal, scale drawn once per client", "the same; also with 5 s of base time"),
-    Setting(
+    SettingRow("clients, rounds", "100, 500", "the same"),
+    SettingRow("delays", "half-normal, scale drawn once per client", "the same; also with 5 s of base time"),
+    SettingRow(
         "network and data", "ResNet-18 on CIFAR-10", "none: staleness does not depend on what is learned"
     ),
-    Setting("dispatch", "after each step, M clients from those not at work", "the same"),
+    SettingRow("dispatch", "after each step, M clients from those not at work", "the same"),
 )
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Reproduction(
     name="ca2fl-delay",
     title="CA2FL: how stale the updates are",
     source='Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update '

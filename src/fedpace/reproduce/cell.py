@@ -52,7 +52,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedCell:
     """A data set over clients with a network on it, split anew for every seed."""
 
     name: str
@@ -65,7 +65,7 @@ class Named:
 
 
 @lru_cache(maxsize=1)
-def _loaded(what: Named, seed: int) -> Task:
+def _loaded(what: NamedCell, seed: int) -> Task:
     from fedpace import tasks
 
     return tasks.load(what.name, what.clients, what.partition, what.model, seed)

@@ -8,10 +8,10 @@ from typing import Any
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
-from fedpace.reproduce.cell import Named
-from fedpace.reproduce.experiment import Setting
+from fedpace.reproduce.cell import NamedCell
+from fedpace.reproduce.experiment import SettingRow
 from fedpace.sim import Population
-from fedpace.sim.laws import Between
+from fedpace.sim.distributions import Between
 
 PAPER = '"DeFedAvg": delayed federated averaging, asynchronous federated learning with linear speedup'
 
@@ -73,20 +73,20 @@ PARTITION = {"iid": "iid", "noniid": "classes:2"}
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class DeFedAvgScale:
     """An edition's network and the accuracies it is asked for."""
 
     model: str
     target: Mapping[str, float]  # by split
     cap_s: Mapping[str, float]  # virtual seconds after which a run counts as "not reached"
 
-    def task(self, split: str) -> Named:
-        return Named("fashion-mnist", PARTITION[split], self.model)
+    def task(self, split: str) -> NamedCell:
+        return NamedCell("fashion-mnist", PARTITION[split], self.model)
 
 
-SCALES: Mapping[str, Scale] = {
-    "quick": Scale("softmax", {"iid": 0.83, "noniid": 0.78}, {"iid": 40.0, "noniid": 40.0}),
-    "full": Scale("cnn", {"iid": 0.9, "noniid": 0.8}, {"iid": 600.0, "noniid": 880.0}),
+SCALES: Mapping[str, DeFedAvgScale] = {
+    "quick": DeFedAvgScale("softmax", {"iid": 0.83, "noniid": 0.78}, {"iid": 40.0, "noniid": 40.0}),
+    "full": DeFedAvgScale("cnn", {"iid": 0.9, "noniid": 0.8}, {"iid": 600.0, "noniid": 880.0}),
 }
 
 
@@ -135,22 +135,22 @@ def algorithm(method: str, split: str, n: int, rates: Pair, steps: int = 50) -> 
     return algorithms.defedavg_niid(draws=n, server_lr=server, steps=steps, **work)
 
 
-def settings(*more: Setting) -> dict[str, tuple[Setting, ...]]:
+def settings(*more: SettingRow) -> dict[str, tuple[SettingRow, ...]]:
     """What both pages say about their setting."""
     editions = {}
     for edition, scale in SCALES.items():
         targets = f"{scale.target['iid']:.0%} iid, {scale.target['noniid']:.0%} two-class"
         editions[edition] = (
-            Setting("data", "Fashion-MNIST and CIFAR-10, 100 clients", "Fashion-MNIST, 100 clients"),
-            Setting("network", "CNN, 582,026 parameters", scale.model),
-            Setting("target", "90 % iid, 80 % two-class", targets),
-            Setting(
+            SettingRow("data", "Fashion-MNIST and CIFAR-10, 100 clients", "Fashion-MNIST, 100 clients"),
+            SettingRow("network", "CNN, 582,026 parameters", scale.model),
+            SettingRow("target", "90 % iid, 80 % two-class", targets),
+            SettingRow(
                 "splits",
                 "iid; two random classes per client",
                 "the same; every class with equally many clients",
             ),
-            Setting("local work", "50 steps, batch 10", "the same"),
-            Setting(
+            SettingRow("local work", "50 steps, batch 10", "the same"),
+            SettingRow(
                 "time",
                 "17 MFLOPs per step, 10 GFLOP/s, slowdown U[1, 5], 0.044 s each way",
                 "the same constants; slowdown, transfers in series",

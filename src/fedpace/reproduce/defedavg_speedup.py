@@ -12,9 +12,9 @@ import numpy as np
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.defedavg import PAPER, SCALES, algorithm, devices, settings
-from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.outcome import Outcome
-from fedpace.reproduce.results import Results, Spread
+from fedpace.reproduce.results import Results, SeedSpread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,7 +93,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
     ]
 
 
-def rounds_to(edition: str, results: Results, cell: str, split: str) -> Spread:
+def rounds_to(edition: str, results: Results, cell: str, split: str) -> SeedSpread:
     return results.to_target(cell, TARGET[edition][split], draw.steps)
 
 
@@ -169,7 +169,7 @@ def _local(edition: str, results: Results, split: str) -> Finding:
     )
 
 
-def _listed(took: Mapping[int, Spread]) -> str:
+def _listed(took: Mapping[int, SeedSpread]) -> str:
     return ", ".join(f"n = {n}: {value:.0f}" for n, value in took.items())
 
 
@@ -219,7 +219,7 @@ def _speedup(axes: Axes, edition: str, results: Results, split: str) -> None:
     )
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Reproduction(
     name="defedavg-speedup",
     title="DeFedAvg: more clients per step, fewer rounds",
     source=f"{PAPER}: Figures 6 and 7, Theorems 1 and 2",
@@ -230,9 +230,9 @@ EXPERIMENT = Experiment(
     tables=tables,
     pictures=pictures,
     settings=settings(
-        Setting(
+        SettingRow(
             "rates", "server 0.1, local 0.05 (Table 2)", "the same; for linear speedup also server 0.01 n"
         ),
-        Setting("rounds", "not stated", "quick: 60 to 480, fewer for larger n"),
+        SettingRow("rounds", "not stated", "quick: 60 to 480, fewer for larger n"),
     ),
 )

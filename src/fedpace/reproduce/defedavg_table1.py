@@ -22,9 +22,9 @@ from fedpace.reproduce.defedavg import (
     devices,
     settings,
 )
-from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.outcome import Outcome
-from fedpace.reproduce.results import Results, Spread
+from fedpace.reproduce.results import Results, SeedSpread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +115,7 @@ def _cell(
     )
 
 
-def taken(edition: str, results: Results, split: str, method: str, n: int) -> Spread:
+def taken(edition: str, results: Results, split: str, method: str, n: int) -> SeedSpread:
     """Virtual seconds to the target."""
     return results.to_target(name(split, method, n), SCALES[edition].target[split], draw.seconds)
 
@@ -160,7 +160,7 @@ def _place(results: Results, split: str, rivals: Sequence[str], n: int, ahead: S
     )
 
 
-def _before(rival: Spread, own: Spread) -> bool:
+def _before(rival: SeedSpread, own: SeedSpread) -> bool:
     """Whether a rival got there on every seed, and sooner."""
     return rival.reached and (not own.reached or rival.mean < own.mean)
 
@@ -278,7 +278,7 @@ def _loglog(axes: Axes, title: str) -> None:
     draw.titled(axes, title, "updates per server step, n", "virtual seconds", "best")
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Reproduction(
     name="defedavg-table1",
     notes={"quick": TRIED, "full": FULL},
     title="DeFedAvg: virtual seconds to a target accuracy",
@@ -290,14 +290,14 @@ EXPERIMENT = Experiment(
     tables=tables,
     pictures=pictures,
     settings=settings(
-        Setting(
+        SettingRow(
             "rates",
             "best of server 0.1, 1 and local 0.001 … 0.1, for every n (Table 2)",
             "quick: best of seven pairs with server 0.1, 0.3, 1 for every n (the slow ones: n = 10); full: Table 2",
         ),
-        Setting("FedBuff", "concurrency not stated", "everybody at work; also 2n at work"),
-        Setting("FAVANO", "rhythm of the server not stated", "one step per cycle of the fastest client"),
-        Setting(
+        SettingRow("FedBuff", "concurrency not stated", "everybody at work; also 2n at work"),
+        SettingRow("FAVANO", "rhythm of the server not stated", "one step per cycle of the fastest client"),
+        SettingRow(
             "evaluation; cut",
             "not stated; > 880 s printed where not reached",
             "every 0.25 virtual seconds (full: 1 s); 40 s (FAVANO, AsySG 20 s; full: 600 and 880 s)",

@@ -12,7 +12,7 @@ SHORT = 2  # server steps of a probe
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class TimeEstimate:
     """At most so much work: cells that reach their target end earlier."""
 
     runs: int
@@ -23,9 +23,9 @@ class Cost:
         return f"{self.runs} runs, at most {self.steps:,} server steps, about {duration(self.core_seconds)} of one core"
 
 
-def estimate(jobs: Sequence[Job]) -> Cost:
+def estimate(jobs: Sequence[Job]) -> TimeEstimate:
     """Times the same kinds of rounds; cells that differ in numbers only are taken to be equally fast."""
-    known: dict[tuple[object, ...], Pace] = {}
+    known: dict[tuple[object, ...], Throughput] = {}
     steps, seconds = 0, 0.0
     for cell, seed in jobs:
         kind = _kind(cell)
@@ -33,11 +33,11 @@ def estimate(jobs: Sequence[Job]) -> Cost:
             known[kind] = _pace(cell, seed)
         most = _steps(cell, known[kind])
         steps, seconds = steps + most, seconds + most * known[kind].real_s
-    return Cost(len(jobs), steps, seconds)
+    return TimeEstimate(len(jobs), steps, seconds)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Throughput:
     """What a server step takes, on the real clock and on the virtual one."""
 
     real_s: float
@@ -50,19 +50,19 @@ def _kind(cell: Cell) -> tuple[object, ...]:
     return cell.task, cell.algorithm.name, repr(cell.algorithm.pace), work, cell.evaluate_every
 
 
-def _steps(cell: Cell, pace: Pace) -> int:
+def _steps(cell: Cell, pace: Throughput) -> int:
     """Server steps until the cell ends at the latest."""
     if cell.stop_s is None or pace.virtual_s == 0:
         return cell.rounds
     return min(cell.rounds, int(cell.stop_s / pace.virtual_s) + 1)
 
 
-def _pace(cell: Cell, seed: int) -> Pace:
+def _pace(cell: Cell, seed: int) -> Throughput:
     """By the difference of two short runs: what is done once, such as loading data, does not count."""
     short, long = (simulated(cell, seed, rounds=rounds) for rounds in (SHORT, 3 * SHORT))
     more = long.real_seconds - short.real_seconds
     real_s = more / (2 * SHORT) if more > 0 else long.real_seconds / (3 * SHORT)
-    return Pace(real_s, (long.seconds - short.seconds) / (2 * SHORT))
+    return Throughput(real_s, (long.seconds - short.seconds) / (2 * SHORT))
 
 
 def duration(seconds: float) -> str:

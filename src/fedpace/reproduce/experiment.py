@@ -43,7 +43,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SettingRow:
     """One line of what is the same as in the paper and what is not."""
 
     what: str
@@ -55,7 +55,7 @@ Cells = Callable[[str, Results], Sequence[Cell]]  # edition, what is known so fa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
+class Reproduction:
     """All of one experiment.
 
     `cells` is asked again whenever everything it named has been run, with the results: a grid may choose the
@@ -70,7 +70,7 @@ class Experiment:
     findings: Callable[[str, Results], Sequence[Finding]]
     tables: Callable[[str, Results], Sequence[Table]]
     pictures: Callable[[str, Results], Mapping[str, Figure]]
-    settings: Mapping[str, Sequence[Setting]]  # by edition
+    settings: Mapping[str, Sequence[SettingRow]]  # by edition
     notes: Mapping[str, str] = field(default_factory=dict)  # by edition: what was tried, what to make of it
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fedpace.reproduce.cell import Named
-from fedpace.reproduce.experiment import Setting
+from fedpace.reproduce.cell import NamedCell
+from fedpace.reproduce.experiment import SettingRow
 from fedpace.reproduce.results import Results
 
 PAPER = 'Sun, Wu, Huang & Zhang, "On the Role of Server Momentum in Federated Learning", AAAI 2024'
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class FedGMScale:
     """One edition's data, network and local work; 100 clients, 5 per round, 3 local epochs in both."""
 
     data: str
@@ -24,8 +24,8 @@ class Scale:
     rounds: int
     evaluate_every: int
 
-    def task(self, alpha: float = 0.5, model: str | None = None) -> Named:
-        return Named(self.data, f"dirichlet:{alpha}", model or self.model)
+    def task(self, alpha: float = 0.5, model: str | None = None) -> NamedCell:
+        return NamedCell(self.data, f"dirichlet:{alpha}", model or self.model)
 
     @property
     def work(self) -> dict[str, Any]:
@@ -38,28 +38,30 @@ class Scale:
         }
 
 
-SCALES: Mapping[str, Scale] = {
-    "quick": Scale("fashion-mnist", "mlp:32", 0.05, 50, 100, 5),
-    "full": Scale("cifar10", "resnet20_gn", 0.01, 50, 500, 10),
+SCALES: Mapping[str, FedGMScale] = {
+    "quick": FedGMScale("fashion-mnist", "mlp:32", 0.05, 50, 100, 5),
+    "full": FedGMScale("cifar10", "resnet20_gn", 0.01, 50, 500, 10),
 }
 
 
-def settings(*more: Setting) -> dict[str, tuple[Setting, ...]]:
+def settings(*more: SettingRow) -> dict[str, tuple[SettingRow, ...]]:
     """What every page of this paper says about its setting, and what one page adds."""
     same = (
-        Setting("clients", "100, of which 5 in a round; 3 local epochs; uniform weights", "the same"),
-        Setting("split", "Dirichlet 0.5 over labels (also 0.3)", "the same"),
-        Setting(
+        SettingRow("clients", "100, of which 5 in a round; 3 local epochs; uniform weights", "the same"),
+        SettingRow("split", "Dirichlet 0.5 over labels (also 0.3)", "the same"),
+        SettingRow(
             "local SGD", "rate 0.01, no momentum; batch size not given", "rate {lr}, no momentum; batch 50"
         ),
     )
     editions = {}
     for edition, scale in SCALES.items():
-        data = Setting(
+        data = SettingRow(
             "data, network", "CIFAR-10; ResNet and VGG of unstated depth", f"{scale.data}, {scale.model}"
         )
-        local = tuple(Setting(s.what, s.paper, s.here.format(lr=scale.client_lr)) for s in same)
-        rounds = Setting("rounds", "500 (1000 or 2000 in some figures)", f"{scale.rounds} unless said below")
+        local = tuple(SettingRow(s.what, s.paper, s.here.format(lr=scale.client_lr)) for s in same)
+        rounds = SettingRow(
+            "rounds", "500 (1000 or 2000 in some figures)", f"{scale.rounds} unless said below"
+        )
         editions[edition] = (data, *local, rounds, *more)
     return editions
 

@@ -9,7 +9,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.fedgm import PAPER, SCALES, best, settings
 from fedpace.reproduce.results import Results
 
@@ -162,7 +162,7 @@ def _by_rate(axes: Axes, edition: str, results: Results, alpha: float, beta: flo
     draw.titled(axes, f"Grid, Dirichlet {alpha}", "server rate", "", "lower left")
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Reproduction(
     name="fedgm-family",
     title="FedAvg, FedAvgM and FedGM over the paper's grid",
     source=f"{PAPER}: Figures 1(a, b), 3 and 4",
@@ -173,17 +173,17 @@ EXPERIMENT = Experiment(
     tables=tables,
     pictures=pictures,
     settings=settings(
-        Setting(
+        SettingRow(
             "grid",
             "rate 0.5 to 5 in steps of 0.5; beta, nu in 0.7, 0.9, 0.95",
             "quick: rates 0.5, 1, 2, 3, 5, same momenta; full: the same",
         ),
-        Setting(
+        SettingRow(
             "choice",
             "best final test accuracy",
             "the same, on the first seed (quick: after 50 rounds), mean of the last 3 evaluations",
         ),
-        Setting(
+        SettingRow(
             "then", "", "the chosen setting for every seed, quick: 100 rounds; mean of the last 6 evaluations"
         ),
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
@@ -156,7 +156,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"rates": figure}
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Reproduction(
     name="fedgm-large-lr",
     title="Server momentum carries large server rates",
     source=f"{PAPER}: Figures 5, 6 and 7",
@@ -167,12 +167,12 @@ EXPERIMENT = Experiment(
     tables=tables,
     pictures=pictures,
     settings=settings(
-        Setting(
+        SettingRow(
             "server",
             "FedAvg rates 1, 2, 3; FedGM 1, 2, 3, 5 (beta = nu = 0.95 in Fig. 7, else not stated)",
             "the same, beta = nu = 0.95",
         ),
-        Setting(
+        SettingRow(
             "rounds on this page",
             "500 (Figs. 5, 6), 2000 (Fig. 7)",
             "120 in the quick edition, 2000 in the full one",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.results import Results
 from fedpace.theory import multistage
@@ -164,7 +164,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"stages": figure}
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Reproduction(
     name="fedgm-multistage",
     title="Multistage FedGM against constant rates",
     source=f"{PAPER}: Figures 2 and 8, Eq. (3)",
@@ -175,12 +175,12 @@ EXPERIMENT = Experiment(
     tables=tables,
     pictures=pictures,
     settings=settings(
-        Setting(
+        SettingRow(
             "schedule",
             "rates 2, 1, 0.5; first beta and nu not given",
             "the same rates; beta = nu = 0.7 and 0.9, nu constant",
         ),
-        Setting(
+        SettingRow(
             "rounds on this page",
             "1000 (Fig. 2), 2000 (Fig. 8)",
             "210 in the quick edition (stages end at 30, 90), 1000 in the full one",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.cell import Cell, Named
-from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.cell import Cell, NamedCell
+from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 
@@ -38,7 +38,7 @@ FLOWER = Table(
 class Bed:
     """Data, network and rates of one set of runs."""
 
-    task: Named
+    task: NamedCell
     batch_size: int
     rate: float  # SGD and proximal; momentum uses two fifths of it, as in the paper (0.05 and 0.02)
     rounds: int
@@ -56,12 +56,12 @@ class Bed:
 
 BEDS: Mapping[str, Mapping[str, Bed]] = {
     "quick": {
-        "synthetic(1,1)": Bed(Named("synthetic", "natural", "softmax", 30), 20, 0.001, 100, 4),
-        "digits": Bed(Named("digits", "dirichlet:0.1,min=10", "mlp", 16), 10, 0.03, 100, 4),
+        "synthetic(1,1)": Bed(NamedCell("synthetic", "natural", "softmax", 30), 20, 0.001, 100, 4),
+        "digits": Bed(NamedCell("digits", "dirichlet:0.1,min=10", "mlp", 16), 10, 0.03, 100, 4),
     },
     "full": {
-        "synthetic(1,1)": Bed(Named("synthetic", "natural", "softmax", 30), 20, 0.02, 200, 4),
-        "CIFAR-10": Bed(Named("cifar10", "dirichlet:0.1,min=10", "vgg11", 16), 32, 0.05, 100, 2),
+        "synthetic(1,1)": Bed(NamedCell("synthetic", "natural", "softmax", 30), 20, 0.02, 200, 4),
+        "CIFAR-10": Bed(NamedCell("cifar10", "dirichlet:0.1,min=10", "vgg11", 16), 32, 0.05, 100, 2),
     },
 }
 
@@ -244,17 +244,19 @@ def _panel(axes: Axes, results: Results, place: str, bed: Bed, solver: str) -> N
 
 
 _COMMON = (
-    Setting("clients", "16, all in every round, weights by samples (CIFAR-10); 30 (synthetic)", "the same"),
-    Setting(
+    SettingRow(
+        "clients", "16, all in every round, weights by samples (CIFAR-10); 30 (synthetic)", "the same"
+    ),
+    SettingRow(
         "local work",
         "E = 2, or U(2,5) drawn per client and round",
         "the same; 2..5 inclusive",
     ),
-    Setting("momentum, proximal weight", "0.9; 0.005 (E = 2), 0.001 (U(2,5))", "the same"),
-    Setting("server momentum", "from the public code: undamped, factor 0.9", "the same"),
+    SettingRow("momentum, proximal weight", "0.9; 0.005 (E = 2), 0.001 (U(2,5))", "the same"),
+    SettingRow("server momentum", "from the public code: undamped, factor 0.9", "the same"),
 )
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Reproduction(
     name="fednova-heterogeneous",
     title="FedNova where clients do unequal work",
     source='Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", '
@@ -278,23 +280,23 @@ EXPERIMENT = Experiment(
     },
     settings={
         "quick": (
-            Setting(
+            SettingRow(
                 "data, network",
                 "CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)",
                 "synthetic(1,1) with softmax regression; digits (1,437 images), one hidden layer of 32, Dirichlet 0.1",
             ),
-            Setting(
+            SettingRow(
                 "local rates",
                 "0.05; momentum 0.02; synthetic 0.02",
                 "synthetic 0.001, digits 0.03; momentum two fifths of that; constant",
             ),
-            Setting("batch; rounds", "32, synthetic 20; 100", "digits 10, synthetic 20; 100"),
+            SettingRow("batch; rounds", "32, synthetic 20; 100", "digits 10, synthetic 20; 100"),
             *_COMMON,
         ),
         "full": (
-            Setting("data, network", "CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)", "the same"),
-            Setting("local rates", "0.05; momentum 0.02; synthetic 0.02", "the same, constant"),
-            Setting("batch; rounds", "32, synthetic 20; 100", "the same; synthetic 200"),
+            SettingRow("data, network", "CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)", "the same"),
+            SettingRow("local rates", "0.05; momentum 0.02; synthetic 0.02", "the same, constant"),
+            SettingRow("batch; rounds", "32, synthetic 20; 100", "the same; synthetic 200"),
             *_COMMON,
         ),
     },

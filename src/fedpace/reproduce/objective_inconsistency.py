@@ -16,7 +16,7 @@ from fedpace.local import SGD
 from fedpace.random import stream
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, Exact
-from fedpace.reproduce.experiment import Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.results import Results
 from fedpace.theory import Work, dissimilarity, final_error
 from fedpace.vector import Vector
@@ -297,14 +297,16 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
 
 
 _SETTINGS = (
-    Setting(
+    SettingRow(
         "problem", "quadratics with unequal local steps", "the same; numbers chosen to be checkable by hand"
     ),
-    Setting("numbers", "closed forms only", "closed forms evaluated in float64 and simulated round by round"),
-    Setting("picture", "none", "8 random quadratics in 3 dimensions per seed, rate 0.02, 600 rounds"),
+    SettingRow(
+        "numbers", "closed forms only", "closed forms evaluated in float64 and simulated round by round"
+    ),
+    SettingRow("picture", "none", "8 random quadratics in 3 dimensions per seed, rate 0.02, 600 rounds"),
 )
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Reproduction(
     name="objective-inconsistency",
     title="Objective inconsistency: where unequal local work leads",
     source='Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", '

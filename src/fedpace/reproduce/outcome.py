@@ -18,7 +18,7 @@ SMALL = 64  # models up to this size are kept too: those of exact experiments
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class Evaluation:
     """An evaluation: after how many steps, seconds and bytes, and what it found."""
 
     version: int
@@ -41,7 +41,7 @@ class Outcome:
     seconds: float  # virtual, of the last step
     bytes_up: int
     bytes_down: int
-    points: Sequence[Point]
+    points: Sequence[Evaluation]
     staleness: Mapping[int, int]  # of the updates used: staleness -> how often
     traffic: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # totals by direction
     model: Sequence[float] | None = None
@@ -62,7 +62,7 @@ class Outcome:
         found = self.values(metric)[-last:]
         return sum(found) / len(found) if found else float("nan")
 
-    def first_at(self, target: float, metric: str = "accuracy") -> Point | None:
+    def first_at(self, target: float, metric: str = "accuracy") -> Evaluation | None:
         """The first evaluation at or above the target."""
         return next((point for point in self.points if point.metrics.get(metric, -1.0) >= target), None)
 
@@ -81,7 +81,7 @@ class Outcome:
     @classmethod
     def from_json(cls, text: str) -> Outcome:
         fields: dict[str, Any] = json.loads(text)
-        fields["points"] = tuple(Point(**point) for point in fields["points"])
+        fields["points"] = tuple(Evaluation(**point) for point in fields["points"])
         fields["staleness"] = {int(tau): times for tau, times in fields["staleness"].items()}
         fields["model"] = None if fields["model"] is None else tuple(fields["model"])
         return cls(**fields)
@@ -105,12 +105,12 @@ class Outcome:
         )
 
 
-def _points(history: Sequence[StepRecord]) -> tuple[Point, ...]:
+def _points(history: Sequence[StepRecord]) -> tuple[Evaluation, ...]:
     points, up, down = [], 0, 0
     for record in history:
         up, down = up + record.bytes_up, down + record.bytes_down
         if record.metrics:
-            points.append(Point(record.version, record.virtual_seconds, up, down, dict(record.metrics)))
+            points.append(Evaluation(record.version, record.virtual_seconds, up, down, dict(record.metrics)))
     return tuple(points)
 
 

@@ -11,7 +11,7 @@ from fedpace.disk import files
 from fedpace.errors import ConfigError
 from fedpace.record.report import plot
 from fedpace.reproduce.estimate import duration
-from fedpace.reproduce.experiment import EDITIONS, Experiment, Finding, Table, Verdict
+from fedpace.reproduce.experiment import EDITIONS, Finding, Reproduction, Table, Verdict
 from fedpace.reproduce.results import Results
 
 MARKS = {
@@ -23,7 +23,7 @@ MARKS = {
 VERDICTS = "verdicts.json"
 
 
-def write(experiment: Experiment, edition: str, results: Results, folder: Path, command: str) -> Path:
+def write(experiment: Reproduction, edition: str, results: Results, folder: Path, command: str) -> Path:
     """The page, its pictures, the measured figures as CSV, and the verdicts for the index."""
     here = folder / experiment.name
     here.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def write(experiment: Experiment, edition: str, results: Results, folder: Path, 
     return page
 
 
-def require_no_fewer(experiment: Experiment, edition: str, results: Results, folder: Path) -> None:
+def require_no_fewer(experiment: Reproduction, edition: str, results: Results, folder: Path) -> None:
     """Refuse to replace a page that was made from more runs than are at hand."""
     measured_before = folder / experiment.name / f"{edition}.csv"
     before = (
@@ -58,7 +58,7 @@ def require_no_fewer(experiment: Experiment, edition: str, results: Results, fol
 
 
 def _page(
-    experiment: Experiment,
+    experiment: Reproduction,
     shown: str,
     edition: str,
     results: Results,
@@ -153,7 +153,7 @@ def _keep_verdicts(here: Path, edition: str, findings: Sequence[Finding]) -> Non
     files.write(path, (json.dumps(known, indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def write_index(experiments: Sequence[Experiment], folder: Path) -> Path:
+def write_index(experiments: Sequence[Reproduction], folder: Path) -> Path:
     """docs/results/README.md, from the verdicts that lie beside the pages."""
     rows = [row for experiment in experiments for row in _index_rows(experiment, folder)]
     counts = {verdict: sum(row[-1].startswith(MARKS[verdict]) for row in rows) for verdict in Verdict}
@@ -174,7 +174,7 @@ def write_index(experiments: Sequence[Experiment], folder: Path) -> Path:
     return path
 
 
-def _index_rows(experiment: Experiment, folder: Path) -> list[tuple[str, ...]]:
+def _index_rows(experiment: Reproduction, folder: Path) -> list[tuple[str, ...]]:
     path = folder / experiment.name / VERDICTS
     known: Mapping[str, list[dict[str, str]]] = (
         json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

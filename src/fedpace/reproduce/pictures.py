@@ -7,25 +7,25 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from fedpace.record.report.plot import COLOURS, STYLE
-from fedpace.reproduce.outcome import Outcome, Point
+from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results, mean_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-X = Callable[[Point], float]
+X = Callable[[Evaluation], float]
 
 
-def steps(point: Point) -> float:
+def steps(point: Evaluation) -> float:
     return float(point.version)
 
 
-def seconds(point: Point) -> float:
+def seconds(point: Evaluation) -> float:
     return point.seconds
 
 
-def megabytes(point: Point) -> float:
+def megabytes(point: Evaluation) -> float:
     return point.bytes / 1e6
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.outcome import Outcome, Point
+from fedpace.reproduce.outcome import Evaluation, Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SeedSpread:
     """Mean and standard deviation over seeds; `missed` of them have no value (not reached)."""
 
     values: tuple[float, ...]
@@ -31,7 +31,7 @@ class Spread:
         """Every seed has a value."""
         return bool(self.values) and not self.missed
 
-    def above(self, other: Spread) -> bool:
+    def above(self, other: SeedSpread) -> bool:
         """Whether this mean is higher by more than one standard error of the difference, seed by seed.
 
         The same seed means the same data, split and devices, so runs are compared in pairs where every seed has both.
@@ -39,7 +39,7 @@ class Spread:
         if not self.values or not other.values:
             return False
         if len(self.values) == len(other.values) and not self.missed and not other.missed:
-            gain = Spread(tuple(a - b for a, b in zip(self.values, other.values, strict=True)))
+            gain = SeedSpread(tuple(a - b for a, b in zip(self.values, other.values, strict=True)))
             return gain.mean > gain.error
         return self.mean - other.mean > math.hypot(self.error, other.error)
 
@@ -75,18 +75,18 @@ class Results:
         """Whether every one of these cells has at least one finished run."""
         return all(self.outcomes.get(name) for name in names)
 
-    def spread(self, name: str, measure: Callable[[Outcome], float | None]) -> Spread:
+    def spread(self, name: str, measure: Callable[[Outcome], float | None]) -> SeedSpread:
         """A figure of each run of a cell; None counts as missed."""
         found = [measure(outcome) for outcome in self.of(name)]
         values = tuple(value for value in found if value is not None and not math.isnan(value))
-        return Spread(values, len(found) - len(values))
+        return SeedSpread(values, len(found) - len(values))
 
-    def final(self, name: str, metric: str = "accuracy", last: int = 1) -> Spread:
+    def final(self, name: str, metric: str = "accuracy", last: int = 1) -> SeedSpread:
         """Mean of the last evaluations, in percent for accuracy."""
         scale = 100.0 if metric == "accuracy" else 1.0
         return self.spread(name, lambda outcome: scale * outcome.final(metric, last))
 
-    def to_target(self, name: str, target: float, what: Callable[[Point], float]) -> Spread:
+    def to_target(self, name: str, target: float, what: Callable[[Evaluation], float]) -> SeedSpread:
         """What it took (steps, seconds, bytes) to reach an accuracy."""
 
         def measure(outcome: Outcome) -> float | None:
@@ -105,7 +105,7 @@ class Results:
 
 
 def mean_curve(
-    outcomes: Sequence[Outcome], x: Callable[[Point], float], metric: str = "accuracy", smooth: int = 1
+    outcomes: Sequence[Outcome], x: Callable[[Evaluation], float], metric: str = "accuracy", smooth: int = 1
 ) -> tuple[list[float], list[float], list[float]]:
     """x, mean and deviation of a metric over seeds, at the evaluations that all of them have."""
     runs = [[point for point in outcome.points if metric in point.metrics] for outcome in outcomes]

@@ -19,8 +19,8 @@ from fedpace.experiment import simulate
 from fedpace.record import Checkpoints, Run
 from fedpace.record.run.progress import Progress
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Experiment
-from fedpace.reproduce.kept import Kept
+from fedpace.reproduce.experiment import Reproduction
+from fedpace.reproduce.finished_runs import FinishedRuns
 from fedpace.reproduce.outcome import Outcome, Watch
 from fedpace.reproduce.results import Results
 
@@ -31,7 +31,7 @@ LONG_S = "120s"  # real time between two checkpoints of a cell
 
 
 def pending(
-    experiment: Experiment, edition: str, seeds: int, kept: Kept, only: str | None = None
+    experiment: Reproduction, edition: str, seeds: int, kept: FinishedRuns, only: str | None = None
 ) -> list[Job]:
     """What is still to be run, as far as is known by now; with `only`, of the cells that are called so."""
     known = finished(experiment, edition, seeds, kept)
@@ -42,7 +42,7 @@ def pending(
     return sorted(jobs, key=lambda job: (job[1], repr(job[0].task)))  # neighbours share their data
 
 
-def finished(experiment: Experiment, edition: str, seeds: int, kept: Kept) -> Results:
+def finished(experiment: Reproduction, edition: str, seeds: int, kept: FinishedRuns) -> Results:
     """What has been run of this edition."""
     known = Results()
     while True:
@@ -55,10 +55,10 @@ def finished(experiment: Experiment, edition: str, seeds: int, kept: Kept) -> Re
 
 
 def run_all(
-    experiment: Experiment,
+    experiment: Reproduction,
     edition: str,
     seeds: int,
-    kept: Kept,
+    kept: FinishedRuns,
     jobs: int,
     told: Told,
     only: str | None = None,
@@ -76,7 +76,7 @@ def run_all(
     return finished(experiment, edition, seeds, kept)
 
 
-def _free(jobs: Sequence[Job], kept: Kept) -> list[Job]:
+def _free(jobs: Sequence[Job], kept: FinishedRuns) -> list[Job]:
     return [(cell, seed) for cell, seed in jobs if not is_locked(kept.unfinished(cell, seed))]
 
 
@@ -84,7 +84,7 @@ def _down_from(count: int) -> Iterator[int]:
     return iter(range(count - 1, -1, -1))
 
 
-def _executed(todo: Sequence[Job], kept: Kept, jobs: int) -> Iterator[tuple[Job, Outcome | None]]:
+def _executed(todo: Sequence[Job], kept: FinishedRuns, jobs: int) -> Iterator[tuple[Job, Outcome | None]]:
     if jobs == 1:
         for cell, seed in todo:
             yield (cell, seed), execute(cell, seed, kept)
@@ -108,7 +108,7 @@ def _one_thread() -> None:
         os.environ[name] = "1"
 
 
-def execute(cell: Cell, seed: int, kept: Kept) -> Outcome | None:
+def execute(cell: Cell, seed: int, kept: FinishedRuns) -> Outcome | None:
     """Run one cell for one seed and keep what came out; a run that was interrupted goes on.
 
     None if another process is at it, or has finished it meanwhile.

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.experiment import Experiment, Setting, Table
+from fedpace.reproduce.experiment import Reproduction, SettingRow, Table
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way_cells import (
@@ -78,16 +78,16 @@ def _against_bytes(axes: Axes, results: Results, place: Place) -> None:
 
 
 _COMMON = (
-    Setting("network", "MLP and CNN, sizes not given", "MLP 784-64-10 (50,890 parameters)"),
-    Setting("split", "iid; non-iid, scheme not given", "iid; sorted by label, two shards per client"),
-    Setting("compression", "top-k 1/8 and 1/128", "top-k 1/8, also 1/32"),
-    Setting(
+    SettingRow("network", "MLP and CNN, sizes not given", "MLP 784-64-10 (50,890 parameters)"),
+    SettingRow("split", "iid; non-iid, scheme not given", "iid; sorted by label, two shards per client"),
+    SettingRow("compression", "top-k 1/8 and 1/128", "top-k 1/8, also 1/32"),
+    SettingRow(
         "rates, moments, thresholds",
         "not given",
         "local 0.05; server rate best of two on the first seed; 0.9, 0.99, 1e-3; tau as in the claims",
     ),
-    Setting("bits", "not defined", "real bytes of the frames; nominal: 32 bits per value plus positions"),
-    Setting(
+    SettingRow("bits", "not defined", "real bytes of the frames; nominal: 32 bits per value plus positions"),
+    SettingRow(
         "reading",
         "values reused that never crossed the link",
         "a value is reused only if the receiver holds it",
@@ -122,7 +122,7 @@ FULL = (
 )
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Reproduction(
     name="two-way-bits",
     title="Accuracy against bytes, both ways",
     source='"Bidirectional communication-efficient non-convex adaptive federated learning": Figures 1 to 20',
@@ -136,19 +136,19 @@ EXPERIMENT = Experiment(
     notes={"quick": QUICK, "full": FULL},
     settings={
         "quick": (
-            Setting(
+            SettingRow(
                 "data",
                 "MNIST and Fashion-MNIST, 100 clients, 50 in a round",
                 "the same data, 20 clients, 10 in a round; on MNIST six of the methods",
             ),
-            Setting("local work", "3 epochs, batch 32", "20 steps, batch 32"),
-            Setting("rounds", "not given", "60"),
+            SettingRow("local work", "3 epochs, batch 32", "20 steps, batch 32"),
+            SettingRow("rounds", "not given", "60"),
             *_COMMON,
         ),
         "full": (
-            Setting("data", "MNIST and Fashion-MNIST, 100 clients, 50 in a round", "the same"),
-            Setting("local work", "3 epochs, batch 32", "the same"),
-            Setting("rounds", "not given", "100"),
+            SettingRow("data", "MNIST and Fashion-MNIST, 100 clients, 50 in a round", "the same"),
+            SettingRow("local work", "3 epochs, batch 32", "the same"),
+            SettingRow("rounds", "not given", "100"),
             *_COMMON,
         ),
     },

@@ -9,7 +9,7 @@ from typing import Any
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
-from fedpace.reproduce.cell import Cell, Named
+from fedpace.reproduce.cell import Cell, NamedCell
 from fedpace.reproduce.results import Results
 
 PARTITION = {"iid": "iid", "non-iid": "shards:2"}
@@ -56,7 +56,7 @@ METHODS: Mapping[str, Callable[[float, Work], Algorithm]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class TwoWayScale:
     clients: int
     work: Work
     rounds: int
@@ -64,8 +64,12 @@ class Scale:
 
 
 SCALES = {
-    "quick": Scale(20, {"client_lr": 0.05, "steps": 20, "batch_size": 32, "clients_per_round": 10}, 60, 4),
-    "full": Scale(100, {"client_lr": 0.05, "epochs": 3, "batch_size": 32, "clients_per_round": 50}, 100, 2),
+    "quick": TwoWayScale(
+        20, {"client_lr": 0.05, "steps": 20, "batch_size": 32, "clients_per_round": 10}, 60, 4
+    ),
+    "full": TwoWayScale(
+        100, {"client_lr": 0.05, "epochs": 3, "batch_size": 32, "clients_per_round": 50}, 100, 2
+    ),
 }
 
 
@@ -124,7 +128,7 @@ def _cell(edition: str, label: str, place: Place, rule: Algorithm, seeds: int | 
     return Cell(
         name=label,
         algorithm=rule,
-        task=Named(DATA[place[0]], PARTITION[place[1]], "mlp:64", scale.clients),
+        task=NamedCell(DATA[place[0]], PARTITION[place[1]], "mlp:64", scale.clients),
         rounds=scale.rounds,
         evaluate_every=scale.evaluate_every,
         seeds=seeds,

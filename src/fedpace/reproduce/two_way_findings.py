@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fedpace.reproduce.experiment import OWN, Finding, judged, not_run
 from fedpace.reproduce.outcome import Outcome
-from fedpace.reproduce.results import Results, Spread
+from fedpace.reproduce.results import Results, SeedSpread
 from fedpace.reproduce.two_way_cells import (
     BASELINES,
     LAST,
@@ -36,7 +36,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
     ]
 
 
-def accuracy(results: Results, place: Place, method: str) -> Spread:
+def accuracy(results: Results, place: Place, method: str) -> SeedSpread:
     return results.final(name_of(place, method), last=LAST)
 
 

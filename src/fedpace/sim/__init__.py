@@ -1,7 +1,7 @@
 """The virtual clock: timeline, devices, simulate."""
 
 from fedpace.sim import presets
-from fedpace.sim.laws import Between, Inverse
+from fedpace.sim.distributions import Between, Inverse
 from fedpace.sim.observer import Observer
 from fedpace.sim.population import Devices, Population
 

@@ -13,7 +13,16 @@ import numpy as np
 from fedpace.errors import require, require_number
 from fedpace.random import stream
 from fedpace.sim.availability import Windows, check_windows
-from fedpace.sim.laws import Between, Inverse, Law, Quantity, Values, as_numbers, per_client, quantity
+from fedpace.sim.distributions import (
+    Between,
+    Distribution,
+    Inverse,
+    Quantity,
+    Values,
+    as_numbers,
+    per_client,
+    quantity,
+)
 
 NOISES = ("half_normal", "exponential")
 _QUANTITIES = ("solve_s", "step_s", "noise_s", "up_s", "down_s", "up_s_per_byte", "down_s_per_byte")
@@ -90,13 +99,13 @@ class Population:
         require(reading in ("slowdown", "speed"), "reading", reading, "slowdown or speed")
         fastest = flops_per_step / flops_per_second
         slow = Between(low * fastest, high * fastest)
-        step: Law = slow if reading == "slowdown" else Inverse(high * fastest, low, high)
+        step: Distribution = slow if reading == "slowdown" else Inverse(high * fastest, low, high)
         per_byte = 8.0 / link_bits_per_second
         return cls(step_s=step, up_s_per_byte=per_byte, down_s_per_byte=per_byte, **more)
 
     @classmethod
     def half_normal(
-        cls, scale: float | Sequence[float] | Law = 5.0, base_s: float = 0.0, **more: Any
+        cls, scale: float | Sequence[float] | Distribution = 5.0, base_s: float = 0.0, **more: Any
     ) -> Population:
         """The CA2FL model: a session takes base + |N(0, s_i^2)| seconds; a number s means s_i ~ U(0, s).
 

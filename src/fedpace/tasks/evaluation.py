@@ -54,7 +54,7 @@ def by_stratum(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class ClientSpread:
     """One metric over all clients: averages hide who is served badly."""
 
     name: str

@@ -12,14 +12,14 @@ from torch import nn
 from fedpace.errors import require, require_count, unknown
 from fedpace.random import stream
 from fedpace.tasks import networks
+from fedpace.tasks.client_datasets import ClientDatasets
 from fedpace.tasks.datasets.data import Data
 from fedpace.tasks.datasets.digits import digits
 from fedpace.tasks.datasets.find import find
 from fedpace.tasks.datasets.synthetic import parameters, synthetic
 from fedpace.tasks.encode import Codes, Encoded, Encoding, Numbers, Pixels
-from fedpace.tasks.evaluation import Spread, by_stratum
+from fedpace.tasks.evaluation import ClientSpread, by_stratum
 from fedpace.tasks.flat import FlatModule
-from fedpace.tasks.holdings import Holdings
 from fedpace.tasks.names import TASKS
 from fedpace.tasks.objective import CLASSIFICATION
 from fedpace.tasks.partition import Natural, Partition
@@ -65,7 +65,7 @@ class LoadedTask(TorchTask):
         self.partition, self.model, self.seed = rule, model, seed
         labels, groups = data.labels(), data.groups_train
         self.parts = rule.split(labels, groups, clients, stream(seed, "partition"))
-        holdings = Holdings(data, self.parts, suited.encoding)
+        holdings = ClientDatasets(data, self.parts, suited.encoding)
         test = Encoded(data.x_test, data.y_test, suited.encoding)
         self._first: tuple[int, Vector] | None = None  # the last initial model asked for, and its seed
         self._shape = tuple(test.take(np.arange(1))[0].shape[1:])
@@ -80,7 +80,7 @@ class LoadedTask(TorchTask):
             self._first = seed, freeze(FlatModule(self._network(seed)).values())
         return self._first[1]
 
-    def evaluate_clients(self, x: Vector) -> Spread:
+    def evaluate_clients(self, x: Vector) -> ClientSpread:
         """The accuracy each client can expect on new data like its own, from one pass over the test data.
 
         By nature split: on the test samples of its own group. Else: accuracy per class, weighted by the
@@ -96,7 +96,7 @@ class LoadedTask(TorchTask):
             return super().evaluate_clients(x)
         shown = self._show(x)
         held = [trained[part] for part in self.parts]
-        return Spread("accuracy", by_stratum(shown, self.test, tested, held))
+        return ClientSpread("accuracy", by_stratum(shown, self.test, tested, held))
 
     def __repr__(self) -> str:
         return (

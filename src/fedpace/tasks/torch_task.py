@@ -17,7 +17,7 @@ from fedpace.local import SGD, Stopped
 from fedpace.random import stream
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.descend import descend
-from fedpace.tasks.evaluation import Spread, measured
+from fedpace.tasks.evaluation import ClientSpread, measured
 from fedpace.tasks.examples import Batch, Examples, seeded
 from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
@@ -215,13 +215,13 @@ class TorchTask:
             losses = [self._on_own_data(client, shown)["loss"] for client in range(self.clients)]
         return float(np.average(losses, weights=self.sizes))
 
-    def evaluate_clients(self, x: Vector) -> Spread:
+    def evaluate_clients(self, x: Vector) -> ClientSpread:
         """How well `x` serves each client: accuracy (or else loss) on the client's own training data."""
         with self._evaluating():
             shown = self._show(x)
             rows = [self._on_own_data(client, shown) for client in range(self.clients)]
         name = "accuracy" if "accuracy" in rows[0] else "loss"
-        return Spread(name, np.array([row[name] for row in rows]), higher_is_better=name == "accuracy")
+        return ClientSpread(name, np.array([row[name] for row in rows]), higher_is_better=name == "accuracy")
 
     def _on_own_data(self, client: int, shown: nn.Module) -> dict[str, float]:
         return measured(shown, self.objective, self.client_data(client))

@@ -23,7 +23,7 @@ from fedpace.theory.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class BufferedTerms:
     """The terms of a bound on the mean squared gradient norm."""
 
     start: float  # falls with the number of server steps
@@ -52,7 +52,9 @@ def fedbuff_limit(setting: Setting, server_lr: float, delay: float) -> float:
     return largest_rate(holds, 1 / (8 * k * smooth))
 
 
-def fedbuff_bound(setting: Setting, client_lr: float, server_lr: float, delay: float, rounds: int) -> Terms:
+def fedbuff_bound(
+    setting: Setting, client_lr: float, server_lr: float, delay: float, rounds: int
+) -> BufferedTerms:
     """Theorem B.5, four times (B.1):
 
     4F_0/(ηη_lKT) + 20KL²η_l²(σ² + 6Kσ_g²) + 2Lηη_l V/K + 4L²τ²(ηη_l)² V,
@@ -63,7 +65,7 @@ def fedbuff_bound(setting: Setting, client_lr: float, server_lr: float, delay: f
     variance = k * s.noise / s.m + s.left_out * (
         15 * k**3 * (smooth * client_lr) ** 2 * local + 3 * k**2 * s.spread
     )
-    return Terms(
+    return BufferedTerms(
         4 * s.gap / (product * k * rounds),
         20 * k * (smooth * client_lr) ** 2 * local,
         2 * smooth * product * variance / k,
@@ -90,7 +92,7 @@ def ca2fl_bound(
     cache_age: float,
     rounds: int,
     inflation: float = 1.0,
-) -> Terms:
+) -> BufferedTerms:
     """Theorem B.7, four times (B.3); with `inflation` = 1 + 2(γ² + q) MF-CA2FL, C.3:
 
     4F_0/(ηη_lKT) + 20(3 + 6c)KL²η_l²(σ² + 6Kσ_g²) + 6Lηη_lσ²/M + 36L²(ηη_l)²K(τ² + 2cζ²)σ²/M, c = ((N−M)/N)².
@@ -99,7 +101,7 @@ def ca2fl_bound(
     s, k, smooth, product = setting, setting.steps, setting.smoothness, client_lr * server_lr
     away = _left_over(s)
     old = delay**2 + 2 * away * cache_age**2
-    return Terms(
+    return BufferedTerms(
         4 * s.gap / (product * k * rounds),
         20 * (3 + 6 * away) * k * (smooth * client_lr) ** 2 * (s.noise + 6 * k * s.spread),
         inflation * 6 * smooth * product * s.noise / s.m,
@@ -116,7 +118,7 @@ def inflation(q: float, gamma: float = 0.0) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class RateOrders:
     """The terms of Corollaries B.6, B.8 and C.4, at η = √(KM) and η_l = 1/(√T K)."""
 
     start: float  # F_0 / √(TKM)
@@ -133,10 +135,10 @@ class Orders:
         return math.fsum((*parts, self.stale_spread, self.stale_noise, self.cache))
 
 
-def fedbuff_orders(setting: Setting, delay: float, rounds: int) -> Orders:
+def fedbuff_orders(setting: Setting, delay: float, rounds: int) -> RateOrders:
     """(B.2)."""
     s, k = setting, setting.steps
-    return Orders(
+    return RateOrders(
         *_common(s, rounds),
         math.sqrt(k / (rounds * s.m)) * s.spread,
         k * delay**2 * s.spread / rounds,
@@ -147,12 +149,12 @@ def fedbuff_orders(setting: Setting, delay: float, rounds: int) -> Orders:
 
 def ca2fl_orders(
     setting: Setting, delay: float, cache_age: float, rounds: int, inflation: float = 1.0
-) -> Orders:
+) -> RateOrders:
     """(B.4), and (C.4) with `inflation` for its γ² + q²."""
     s = setting
     start, noise, drift = _common(s, rounds)
     old = inflation * s.noise / rounds
-    return Orders(
+    return RateOrders(
         start, inflation * noise, drift, 0.0, 0.0, delay**2 * old, cache_age**2 * _left_over(s) * old
     )
 

@@ -18,7 +18,7 @@ from fedpace.theory.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class DeFedAvgTerms:
     """The three terms of a bound on the mean squared gradient norm."""
 
     start: float  # falls with the number of server steps
@@ -57,10 +57,10 @@ def niid_limit(setting: Setting, server_lr: float, delay: float) -> float:
     return min(local, niid_largest_product(setting, delay) / server_lr)
 
 
-def niid_bound(setting: Setting, rates: Rates, rounds: int) -> Terms:
+def niid_bound(setting: Setting, rates: Rates, rounds: int) -> DeFedAvgTerms:
     """4F_0/(KTηη̄) + (16σ²L + 8LG²K) ηη̄/n + (σ² + 8Kν²) 8L²K η̄²."""
     s, k, smooth = setting, setting.steps, setting.smoothness
-    return Terms(
+    return DeFedAvgTerms(
         4 * s.gap / (k * rounds * rates.product),
         4 * _niid_noise(s) * rates.product / s.m,
         8 * (s.noise + 8 * k * s.widest_spread) * k * (smooth * rates.client_lr) ** 2,
@@ -106,10 +106,10 @@ def iid_limit(setting: Setting, server_lr: float, delay: float) -> float:
     return min(1 / (4 * math.sqrt(3) * size), 1 / (4 * size * max(delay, 1.0) * server_lr))
 
 
-def iid_bound(setting: Setting, rates: Rates, rounds: int) -> Terms:
+def iid_bound(setting: Setting, rates: Rates, rounds: int) -> DeFedAvgTerms:
     """4F_0/(KTηη̄) + 8Lηη̄σ²/n + 8L²Kη̄²σ²."""
     s, k, smooth = setting, setting.steps, setting.smoothness
-    return Terms(
+    return DeFedAvgTerms(
         4 * s.gap / (k * rounds * rates.product),
         8 * smooth * rates.product * s.noise / s.m,
         8 * k * (smooth * rates.client_lr) ** 2 * s.noise,

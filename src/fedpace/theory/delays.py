@@ -16,7 +16,7 @@ from fedpace.pace import Arrivals, Buffered, Immediate, Replayed, Rounds
 from fedpace.theory.stability import Reals
 
 
-class Step(Protocol):
+class DelayedStep(Protocol):
     """The part of a step's record that tells of delays."""
 
     @property
@@ -70,7 +70,7 @@ def by_law(pace: Any, clients: int) -> Delays | None:
     return Delays(mean, largest, chances, np.full(clients, 1 / clients), largest, mean)
 
 
-def seen_in(history: Sequence[Step], pace: Any, clients: int) -> Delays:
+def seen_in(history: Sequence[DelayedStep], pace: Any, clients: int) -> Delays:
     """The delays of a run; its first third, where staleness still builds up, does not count for the mean."""
     late = history[len(history) // 3 :]
     staleness = np.array([age for step in late for age in step.staleness], dtype=np.int64)
@@ -87,7 +87,7 @@ def seen_in(history: Sequence[Step], pace: Any, clients: int) -> Delays:
     )
 
 
-def _oldest_cached(history: Sequence[Step], clients: int) -> int:
+def _oldest_cached(history: Sequence[DelayedStep], clients: int) -> int:
     """ζ_max: the largest age, in steps, of a last update, from the step on at which everybody has been heard."""
     born: dict[int, int] = {}
     oldest = 0

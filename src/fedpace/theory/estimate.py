@@ -27,7 +27,7 @@ POWER_STEPS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MeasuredConstants:
     """One constant and how it was found."""
 
     name: str
@@ -39,17 +39,17 @@ class Estimate:
 class Estimates:
     """Everything that was measured on a task."""
 
-    smoothness: Estimate  # L
-    noise: Estimate  # σ²
-    spread: Estimate  # σ_g²
-    widest: Estimate  # ν²
-    gradient: Estimate  # G²
-    gap: Estimate  # F_0
-    radius: Estimate  # H
+    smoothness: MeasuredConstants  # L
+    noise: MeasuredConstants  # σ²
+    spread: MeasuredConstants  # σ_g²
+    widest: MeasuredConstants  # ν²
+    gradient: MeasuredConstants  # G²
+    gap: MeasuredConstants  # F_0
+    radius: MeasuredConstants  # H
     size: int  # d
 
     @property
-    def all(self) -> tuple[Estimate, ...]:
+    def all(self) -> tuple[MeasuredConstants, ...]:
         return (
             self.smoothness,
             self.noise,
@@ -83,15 +83,15 @@ def estimate(
     noise, largest = look.noise(points, gradients)
     power = f"largest curvature after {POWER_STEPS} power steps, {where}"
     return Estimates(
-        Estimate("L, smoothness", look.smoothness, power),
-        Estimate("sigma², noise of a gradient", noise, _batches(batch_size, batches, where)),
-        Estimate(
+        MeasuredConstants("L, smoothness", look.smoothness, power),
+        MeasuredConstants("sigma², noise of a gradient", noise, _batches(batch_size, batches, where)),
+        MeasuredConstants(
             "sigma_g², spread of the clients", max(float(a.mean()) for a in apart), f"mean over {where}"
         ),
-        Estimate("nu², spread of the farthest client", max(float(a.max()) for a in apart), where),
-        Estimate("G², squared gradient", largest, f"largest seen, {where}"),
+        MeasuredConstants("nu², spread of the farthest client", max(float(a.max()) for a in apart), where),
+        MeasuredConstants("G², squared gradient", largest, f"largest seen, {where}"),
         _gap(task, points[0]),
-        Estimate("H, norm of the model", max(float(np.linalg.norm(x)) for x in points), where),
+        MeasuredConstants("H, norm of the model", max(float(np.linalg.norm(x)) for x in points), where),
         int(task.layout.size),
     )
 
@@ -172,13 +172,15 @@ def _batches(batch_size: int | None, batches: int, where: str) -> str:
     return f"largest of a client, {batches} batches of {batch_size or 'all its'} samples, {where}"
 
 
-def _gap(task: Any, x: Vector) -> Estimate:
+def _gap(task: Any, x: Vector) -> MeasuredConstants:
     """f(x_0) − f*: the training loss, less that at the optimum where it is known, else less 0."""
     if not hasattr(task, "training_loss"):
-        return Estimate(
+        return MeasuredConstants(
             "F_0, loss above the best", float(task.evaluate(x)["loss"]), "test loss, best taken as 0"
         )
     loss = float(task.training_loss(x))
     if hasattr(task, "optimum"):
-        return Estimate("F_0, loss above the best", loss - float(task.training_loss(task.optimum)), "exact")
-    return Estimate("F_0, loss above the best", loss, "training loss at the start, best taken as 0")
+        return MeasuredConstants(
+            "F_0, loss above the best", loss - float(task.training_loss(task.optimum)), "exact"
+        )
+    return MeasuredConstants("F_0, loss above the best", loss, "training loss at the start, best taken as 0")

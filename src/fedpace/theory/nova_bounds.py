@@ -15,7 +15,7 @@ from fedpace.theory.work import Reals, Work
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class NovaTerms:
     """The four terms of a bound on the mean squared gradient norm."""
 
     start: float  # falls with the number of rounds
@@ -64,11 +64,11 @@ def bound(
     sigma2: float = 1.0,
     kappa2: float = 1.0,
     gap: float = 1.0,
-) -> Terms:
+) -> NovaTerms:
     """(96), and for drawn work (147); w = p (default) for FedNova, `work.w` for plain averaging, whose bound is
     on its surrogate."""
     w, eta = work.p if w is None else w, client_lr * smoothness
-    return Terms(
+    return NovaTerms(
         4 * gap / (client_lr * work.tau_eff * rounds),
         4 * eta * sigma2 * work.a(w) / work.clients,
         6 * eta**2 * sigma2 * work.b(w),
@@ -86,12 +86,12 @@ def sampled_bound(
     sigma2: float = 1.0,
     kappa2: float = 1.0,
     gap: float = 1.0,
-) -> Terms:
+) -> NovaTerms:
     """(182): q = `draws` clients drawn by share with replacement, the same weight each, and a τ_eff that does not
     depend on the draw (153): `select="share"`, `weighting="uniform"`, `tau_eff="population"`. With the τ_eff of
     the sampled clients nothing bounds the gradient: the model goes to another point."""
     eta = client_lr * smoothness
-    return Terms(
+    return NovaTerms(
         8 * gap / (client_lr * work.tau_eff * rounds),
         8 * work.tau_eff * eta * (sigma2 + 3 * kappa2) / draws,
         48 * eta**2 * sigma2 * work.b(work.p),

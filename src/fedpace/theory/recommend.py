@@ -22,7 +22,7 @@ import numpy as np
 from fedpace.aggregate import Cached, Normalised, PerStep
 from fedpace.aggregate.expected import SHARE, UNIFORM, ExpectedWork
 from fedpace.algorithm import Algorithm
-from fedpace.link import Difference, Lazy, Literal
+from fedpace.link import CompressedModel, Difference, Lazy
 from fedpace.server_opt import AMSGrad, Momentum, Stages
 from fedpace.theory.compression import codec_of, worst_quality
 from fedpace.theory.delays import Delays
@@ -139,7 +139,7 @@ def _limit(
         chances,
         setting.m,
         cache=cached if isinstance(algorithm.aggregate, Cached) else 1,
-        excess=down - 1 if isinstance(algorithm.down, Literal) else 0.0,
+        excess=down - 1 if isinstance(algorithm.down, CompressedModel) else 0.0,
     )
 
 

@@ -85,7 +85,7 @@ class Compression:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class TwoWayTerms:
     """A bound on the least squared gradient norm, in terms that are summed."""
 
     start: float  # falls with the number of rounds
@@ -121,7 +121,9 @@ def limit(setting: Setting, server: Adaptive, link: Compression) -> float:
     return largest_rate(holds, 1 / (8 * k * s.smoothness))
 
 
-def bound(setting: Setting, server: Adaptive, link: Compression, client_lr: float, rounds: int) -> Terms:
+def bound(
+    setting: Setting, server: Adaptive, link: Compression, client_lr: float, rounds: int
+) -> TwoWayTerms:
     """The theorem that fits: everybody or n of m clients, compressed or not, one way or both."""
     s, k, smooth, eps = setting, setting.steps, setting.smoothness, server.eps
     scale = (8 if s.sampled else 4) * _root(s, server, link, client_lr)
@@ -130,7 +132,7 @@ def bound(setting: Setting, server: Adaptive, link: Compression, client_lr: floa
     forced = 0.0 if link.q else 2 * k * link.threshold**2 * s.gradient
     left_out = s.left_out * (15 * (k * smooth * client_lr) ** 2 * local + 3 * k * s.spread)
     lazy = 0.0 if link.q else math.sqrt(2 / eps) * s.gradient * link.threshold
-    return Terms(
+    return TwoWayTerms(
         scale * s.gap / (server.lr * client_lr * k * rounds),
         scale * _changing(s, server, link, client_lr) / rounds,
         scale * 5 * k * (client_lr * smooth) ** 2 * local / math.sqrt(2 * eps),

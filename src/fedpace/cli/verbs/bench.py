@@ -17,7 +17,7 @@ from fedpace.cli.parser import repeats
 from fedpace.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
-    from fedpace.bench.sitting import Failure, Result
+    from fedpace.bench.comparison import Failure, Measurement
 
 Rows = list[dict[str, Any]]
 WHAT = ("W1", "W2", "W3", "async", "server", "codecs", "scale", "startup", "tune")
@@ -70,7 +70,7 @@ def command(args: argparse.Namespace) -> int:
 
 
 def _training(args: argparse.Namespace, *names: str) -> Rows:
-    from fedpace.bench import peers, sitting
+    from fedpace.bench import comparison, peers
     from fedpace.bench.contender import WHO
     from fedpace.bench.workloads import WORKLOADS
 
@@ -81,23 +81,23 @@ def _training(args: argparse.Namespace, *names: str) -> Rows:
     rows: Rows = []
     for name in names:
         workload = WORKLOADS[name]
-        commands: dict[str, list[str]] = {who: sitting.command(workload, who) for who in WHO}
+        commands: dict[str, list[str]] = {who: comparison.command(workload, who) for who in WHO}
         if args.peers:
             commands |= peers.commands(workload)
-        results = sitting.measure(workload, commands, args.repeats)
+        results = comparison.measure(workload, commands, args.repeats)
         _show(f"{name}: {workload.title}", results, workload.target)
         rows += [result.plain() for result in results]
     return rows
 
 
-def _show(title: str, results: Iterable[Result | Failure], target: float) -> None:
+def _show(title: str, results: Iterable[Measurement | Failure], target: float) -> None:
     rows = [_row(result) for result in results]
     header = (title, "s per round", "of bare 2", "peak MB")
     show.table(header, rows, "trrr", caption=f"target for fedpace: {target} of bare 2")
 
 
-def _row(result: Result | Failure) -> tuple[str, str, str, str]:
-    from fedpace.bench.sitting import Failure
+def _row(result: Measurement | Failure) -> tuple[str, str, str, str]:
+    from fedpace.bench.comparison import Failure
 
     if isinstance(result, Failure):
         return f"{result.who} {result.reason}", "failed", "", ""

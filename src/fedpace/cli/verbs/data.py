@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fedpace.cli import show
 from fedpace.cli.parser import count, seed
+from fedpace.disk.home import data_cache
 from fedpace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _list(args: argparse.Namespace) -> None:
     for name, line in TASKS.items():
         made = name not in SOURCES
         rows.append((name, "built in" if made else ("in the cache" if store.stored(name) else "-"), line))
-    show.table(("data set", "at hand", "what it is"), rows, align="llt", caption=f"cache: {store.cache()}")
+    show.table(("data set", "at hand", "what it is"), rows, align="llt", caption=f"cache: {data_cache()}")
 
 
 def _get(args: argparse.Namespace) -> None:
@@ -79,11 +80,11 @@ def _check(args: argparse.Namespace) -> None:
     names = [source(name).name for name in args.names] or [name for name in SOURCES if store.stored(name)]
     for name in names:
         if not store.stored(name):
-            raise ConfigError(f"{name} is not in the cache {store.cache()}")
+            raise ConfigError(f"{name} is not in the cache {data_cache()}")
         store.check(name)
         print(f"{name}: as published")
     if not names:
-        print(f"nothing in the cache {store.cache()}")
+        print(f"nothing in the cache {data_cache()}")
 
 
 def _show(args: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ from fedpace.errors import StorageError
 from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
-    from fedpace.record.report.page import Kept
+    from fedpace.record.report.page import StoredRun
     from fedpace.record.store.store import Entry, Store
 
 
@@ -46,9 +46,9 @@ def _clients(entry: Entry) -> int:
     return int(text)
 
 
-def _kept(store: Store, entry: Entry) -> Kept:
+def _kept(store: Store, entry: Entry) -> StoredRun:
     from fedpace.bibliography import PAPERS
-    from fedpace.record.report.page import Kept
+    from fedpace.record.report.page import StoredRun
     from fedpace.record.store import artifacts
 
     facts = {
@@ -57,7 +57,7 @@ def _kept(store: Store, entry: Entry) -> Kept:
     }
     for group in ("versions", "machine"):
         facts[group] = ", ".join(f"{name} {value}" for name, value in entry.about.get(group, {}).items())
-    return Kept(
+    return StoredRun(
         label=entry.name,
         run=artifacts.load(store, entry),
         clients=_clients(entry),

@@ -11,8 +11,8 @@ from fedpace.cli.parser import processes, repeats
 
 if TYPE_CHECKING:
     from fedpace.reproduce.cell import Cell
-    from fedpace.reproduce.experiment import Experiment
-    from fedpace.reproduce.kept import Kept
+    from fedpace.reproduce.experiment import Reproduction
+    from fedpace.reproduce.finished_runs import FinishedRuns
     from fedpace.reproduce.outcome import Outcome
 
 
@@ -64,11 +64,11 @@ def _list() -> int:
     return 0
 
 
-def _one(experiment: Experiment, args: argparse.Namespace) -> None:
-    from fedpace.reproduce.kept import Kept
+def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
+    from fedpace.reproduce.finished_runs import FinishedRuns
     from fedpace.reproduce.run import finished
 
-    kept = Kept.of(experiment.name, args.edition, Path(args.keep) if args.keep else None)
+    kept = FinishedRuns.of(experiment.name, args.edition, Path(args.keep) if args.keep else None)
     if not args.report:
         _say_cost(experiment, kept, args)
         if args.estimate:
@@ -78,7 +78,7 @@ def _one(experiment: Experiment, args: argparse.Namespace) -> None:
     _write(experiment, results, args)
 
 
-def _say_cost(experiment: Experiment, kept: Kept, args: argparse.Namespace) -> None:
+def _say_cost(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
     from fedpace.reproduce.estimate import estimate
     from fedpace.reproduce.run import pending
 
@@ -88,7 +88,7 @@ def _say_cost(experiment: Experiment, kept: Kept, args: argparse.Namespace) -> N
     _say(f"{experiment.name} ({args.edition}): {estimate(todo) if todo else 'everything is finished'}")
 
 
-def _run(experiment: Experiment, kept: Kept, args: argparse.Namespace) -> None:
+def _run(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
     from fedpace.reproduce.run import run_all
 
     def told(cell: Cell, seed: int, outcome: Outcome, left: int) -> None:
@@ -105,7 +105,7 @@ def _last(outcome: Outcome) -> dict[str, float]:
     return dict(outcome.points[-1].metrics) if outcome.points else {}
 
 
-def _write(experiment: Experiment, results: object, args: argparse.Namespace) -> None:
+def _write(experiment: Reproduction, results: object, args: argparse.Namespace) -> None:
     from fedpace import reproduce
     from fedpace.reproduce import page
 

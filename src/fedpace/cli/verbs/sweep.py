@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fedpace.cli import execution, experiment, show
 from fedpace.cli.parser import LARGEST, amount, number, processes, repeats
 from fedpace.cli.settings import parse_value
-from fedpace.cli.trial import Answer, Job, OnRay, OnThisMachine, known
+from fedpace.cli.trial import OnRay, OnThisMachine, Trial, TrialResult, known
 from fedpace.errors import ConfigError, require, unknown
 from fedpace.untrusted import brief
 
@@ -183,10 +183,10 @@ def _points(args: argparse.Namespace, sampler: Sampler, metric: str) -> list[Poi
     from fedpace.study.sweep import Point
 
     points: list[Point] = []
-    running: dict[Future[list[Answer]], Point] = {}
+    running: dict[Future[list[TrialResult]], Point] = {}
     store = execution.open_store(args)
 
-    def finish(point: Point, answers: Sequence[Answer]) -> None:
+    def finish(point: Point, answers: Sequence[TrialResult]) -> None:
         _fill(point, answers)
         sampler.tell(point.settings, point.mean)
         if not args.quiet:
@@ -207,17 +207,17 @@ def _points(args: argparse.Namespace, sampler: Sampler, metric: str) -> list[Poi
                 finish(running.pop(done), done.result())
 
 
-def _jobs(args: argparse.Namespace, settings: Settings, metric: str, *, stored: bool) -> list[Job]:
+def _jobs(args: argparse.Namespace, settings: Settings, metric: str, *, stored: bool) -> list[Trial]:
     chosen = [*experiment.settings([args.algorithm], args)[args.algorithm].items(), *settings.items()]
     alone = {"compute": "auto", "workers": 1} if args.compute == "ray" else {}
     each = argparse.Namespace(**{**vars(args), **alone})
     return [
-        Job(execution.words(args.algorithm, each, seed, chosen), metric, args.stop_above, stored)
+        Trial(execution.words(args.algorithm, each, seed, chosen), metric, args.stop_above, stored)
         for seed in range(args.seed, args.seed + args.seeds)
     ]
 
 
-def _fill(point: Point, answers: Sequence[Answer]) -> None:
+def _fill(point: Point, answers: Sequence[TrialResult]) -> None:
     point.values += [answer.value for answer in answers if not math.isnan(answer.value)]
     point.states += [answer.state for answer in answers]
     point.real_seconds += sum(answer.real_seconds for answer in answers)

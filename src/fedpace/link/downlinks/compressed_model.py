@@ -26,12 +26,12 @@ class Contact:
 
 
 @dataclass(frozen=True, slots=True)
-class LiteralState:
+class CompressedModelState:
     clients: dict[int, Contact] = field(default_factory=dict)  # of the clients heard from
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class CompressedModel:
     """Compress x_t + E_i for client i, judge it as an uplink would, E_i becomes what was not delivered.
 
     Wire: ref is the number of frames that this client was sent before, so that it notices a lost one.
@@ -57,15 +57,17 @@ class Literal:
     def shared(self) -> bool:
         return False
 
-    def init(self, x: Vector, clients: int) -> LiteralState:
-        return LiteralState()
+    def init(self, x: Vector, clients: int) -> CompressedModelState:
+        return CompressedModelState()
 
-    def publish(self, x: Vector, version: int, state: LiteralState, rng: np.random.Generator) -> LiteralState:
+    def publish(
+        self, x: Vector, version: int, state: CompressedModelState, rng: np.random.Generator
+    ) -> CompressedModelState:
         return state
 
     def send(
-        self, client: int, x: Vector, version: int, state: LiteralState, rng: np.random.Generator
-    ) -> tuple[bytes, LiteralState]:
+        self, client: int, x: Vector, version: int, state: CompressedModelState, rng: np.random.Generator
+    ) -> tuple[bytes, CompressedModelState]:
         past = state.clients.get(client)
         if past is None and self.first == "dense":
             frame = encode_dense(x, round=version)
@@ -83,7 +85,7 @@ class Literal:
     def seeded(self, x: Vector) -> None:
         return None
 
-    def forget(self, client: int, state: LiteralState) -> LiteralState:
+    def forget(self, client: int, state: CompressedModelState) -> CompressedModelState:
         state.clients.pop(client, None)
         return state
 

@@ -19,7 +19,7 @@ _UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class EvaluationInterval:
     """At the first step at or past each multiple of one of these."""
 
     steps: int | None = None
@@ -47,16 +47,16 @@ def _multiples(amount: float, of: float) -> int:
     return math.floor(amount / of + 1e-9)
 
 
-def every(value: int | str | Every | None) -> Every | None:
+def every(value: int | str | EvaluationInterval | None) -> EvaluationInterval | None:
     """`10` steps, `"30s"` of virtual time, `"5MB"` of traffic, or None: never."""
-    if value is None or isinstance(value, Every):
+    if value is None or isinstance(value, EvaluationInterval):
         return value
     if not isinstance(value, str) or re.fullmatch(r"[+-]?\d{1,20}", value):
-        return Every(steps=int(value) if isinstance(value, str) else value)
+        return EvaluationInterval(steps=int(value) if isinstance(value, str) else value)
     match = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*(s|[kMG]?B)", value.strip())
     if match is None:
         raise ConfigError(
             f"evaluate_every must be steps (10), seconds (30s) or bytes (5MB); got {brief(value)}"
         )
     name, scale = _UNITS[match[2]]
-    return Every(**{name: float(match[1]) * scale})  # type: ignore[arg-type]
+    return EvaluationInterval(**{name: float(match[1]) * scale})  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from fedpace.client import Session, Times
 from fedpace.compute.protocol import Task
 from fedpace.link.wire.traffic import Traffic
 from fedpace.pace.protocol import Interruptible
-from fedpace.record.run.evaluation import Every
+from fedpace.record.run.evaluation import EvaluationInterval
 from fedpace.server import Parcel, Step, Update
 from fedpace.sim.audience import Audience
 from fedpace.sim.observer import Activity, Fate, Observer, StepRecord, Tally
@@ -34,7 +34,9 @@ class Reported:
 class Reporter(Observer):
     """Evaluates when it is due, keeps account of the traffic, and tells `others` of steps, activities and fates."""
 
-    def __init__(self, others: Iterable[Observer], task: Task, every: Every | None, rounds: int) -> None:
+    def __init__(
+        self, others: Iterable[Observer], task: Task, every: EvaluationInterval | None, rounds: int
+    ) -> None:
         self.audience, self.task, self.every, self.rounds = Audience(others), task, every, rounds
         self.state, self._size = Reported(), task.layout.size
 

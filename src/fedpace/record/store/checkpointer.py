@@ -12,7 +12,7 @@ from fedpace.disk.locks import locked
 from fedpace.errors import CheckpointError, ConfigError, StorageError, require_count, require_number
 from fedpace.record.run.history import History
 from fedpace.record.store import checkpoint, snapshot
-from fedpace.record.store.history_file import Journal, Position
+from fedpace.record.store.history_file import HistoryFile, Position
 from fedpace.record.store.tree import Tree
 from fedpace.sim.simulation import Simulation
 from fedpace.untrusted import Number, Whole, brief, fits
@@ -62,21 +62,21 @@ class Checkpoints:
         return float(match[1])
 
 
-class Keeper:
+class Checkpointer:
     """Writes checkpoints of one run when they are due. `about` is what makes it this experiment and no other."""
 
     def __init__(self, plan: Checkpoints, about: Mapping[str, str], clock: Callable[[], float]) -> None:
         self.plan, self.about, self._clock = plan, dict(about), clock
         self.folder = Path(plan.folder)
         self._steps, self._seconds = plan.steps, 0.0 if plan.steps else plan.seconds
-        self._journal = Journal(self.folder)
+        self._journal = HistoryFile(self.folder)
         self._spent = 0.0  # real seconds before this process
         self._began = self._saved = clock()
         self._took = 0.0  # seconds of the last write
         self._kept = -1  # the version in the last checkpoint
 
     @contextmanager
-    def opened(self) -> Iterator[Keeper]:
+    def opened(self) -> Iterator[Checkpointer]:
         """Nobody else works in the folder meanwhile."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -171,4 +171,4 @@ class Keeper:
 def clear(folder: Path) -> None:
     """Forget the checkpoints of a run that is over."""
     checkpoint.remove(folder)
-    Journal(folder).remove()
+    HistoryFile(folder).remove()

@@ -54,7 +54,7 @@ class Position:
     models_crc32: int = 0
 
 
-class Journal:
+class HistoryFile:
     def __init__(self, folder: Path) -> None:
         self.folder, self.at = folder, Position()
 

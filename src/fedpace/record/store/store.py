@@ -21,6 +21,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from fedpace.disk.home import home
 from fedpace.disk.locks import is_locked
 from fedpace.errors import ConfigError, FedpaceError, StorageError, require, unknown
 from fedpace.record import rows
@@ -34,15 +35,6 @@ __all__ = ["DATABASE", "Entry", "Store", "home"]
 DATABASE = "runs.sqlite"
 BUSY_SECONDS = 60.0  # how long a writer waits for another
 _LOCK = 0x66656470616365  # "fedpace"
-
-
-def home() -> Path:
-    """`FEDPACE_HOME`, or a folder in the user's data directory."""
-    if chosen := os.environ.get("FEDPACE_HOME"):
-        return Path(chosen).expanduser()
-    import platformdirs
-
-    return platformdirs.user_data_path("fedpace")
 
 
 class Store:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from fedpace.disk.home import data_cache
 from fedpace.errors import ConfigError, unknown
 from fedpace.tasks.datasets import store
 from fedpace.tasks.datasets.archive import BROKEN, Files, candidates, folder
@@ -42,7 +43,7 @@ def opened(name: str) -> Data:
 
 def places(chosen: Source) -> list[Path]:
     """Folders in which the files of a data set are looked for without being told."""
-    return [*chosen.installed, store.cache(), *(Path(beside) for beside in BESIDE)]
+    return [*chosen.installed, data_cache(), *(Path(beside) for beside in BESIDE)]
 
 
 def _shallow(place: Path, name: str) -> list[Files]:

@@ -22,7 +22,7 @@ _WHOLE_NUMBERS = re.compile(r"\|[iu]1|[<>][iu][248]")
 MOST_HEADER_BYTES = 1000
 
 
-class Header(NamedTuple):
+class ArrayHeader(NamedTuple):
     """What an .npy file says about its values, and where they begin."""
 
     kind: np.dtype[Any]
@@ -45,7 +45,7 @@ def map_npy(path: Path) -> Array:
         return np.memmap(file, header.kind, "r", header.start, header.shape, header.order)
 
 
-def _header(beginning: bytes, size: int, what: str) -> Header:
+def _header(beginning: bytes, size: int, what: str) -> ArrayHeader:
     magic = _MAGIC.match(beginning)
     if magic is None:
         raise ConfigError(f"{what} must be an .npy file; it starts with {beginning[:8].hex()!r}")
@@ -61,4 +61,4 @@ def _header(beginning: bytes, size: int, what: str) -> Header:
         raise ConfigError(
             f"{what} must have as many values as its shape {shape} says; got {max(0, left):,} bytes"
         )
-    return Header(kind, shape, "F" if found[2] == "True" else "C", start)
+    return ArrayHeader(kind, shape, "F" if found[2] == "True" else "C", start)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from fedpace.disk.home import data_cache
 from fedpace.errors import ConfigError
 from fedpace.tasks.datasets.data import GROUPS, PARTS, Array
 from fedpace.tasks.datasets.npy import map_npy
@@ -29,18 +30,9 @@ ENTRY = {"sha256": str, "bytes": Whole, "mtime_ns": Whole}  # how to recognise a
 ABANDONED_SECONDS = 24 * 3600.0
 
 
-def cache() -> Path:
-    """`FEDPACE_DATA`, or a folder in the user's cache directory."""
-    if chosen := os.environ.get("FEDPACE_DATA"):
-        return Path(chosen).expanduser()
-    import platformdirs
-
-    return platformdirs.user_cache_path("fedpace") / "data"
-
-
 def stored(name: str) -> bool:
     """Whether the data set has been decoded into the cache."""
-    return (cache() / name / MANIFEST).is_file()
+    return (data_cache() / name / MANIFEST).is_file()
 
 
 def save(name: str, arrays: Mapping[str, Array]) -> None:
@@ -54,7 +46,7 @@ def save(name: str, arrays: Mapping[str, Array]) -> None:
 @contextlib.contextmanager
 def scratch(name: str, suffix: str) -> Iterator[Path]:
     """A folder in the cache that no other process uses and that is gone afterwards."""
-    folder = cache() / f".{name}.{uuid.uuid4().hex}.{suffix}"
+    folder = data_cache() / f".{name}.{uuid.uuid4().hex}.{suffix}"
     folder.mkdir(parents=True)
     _sweep(folder)
     try:
@@ -68,7 +60,7 @@ def open_arrays(name: str) -> dict[str, Array]:
 
     A file whose size or time of change is not as noted is checked by its checksum before it is used.
     """
-    folder = cache() / name
+    folder = data_cache() / name
     entries = _entries(folder)
     for key, entry in entries.items():
         path = folder / f"{key}.npy"
@@ -79,7 +71,7 @@ def open_arrays(name: str) -> dict[str, Array]:
 
 def check(name: str) -> None:
     """Every byte of a data set in the cache against its checksum."""
-    folder = cache() / name
+    folder = data_cache() / name
     for key, entry in _entries(folder).items():
         _check(folder / f"{key}.npy", entry)
 

@@ -49,7 +49,12 @@ class Network:
     """Memory for one number of images, and the way through the network and back."""
 
     def __init__(
-        self, stages: Sequence[Stage], widths: Sequence[int], shape: dense_loops.Shape, count: int, dtype: Any
+        self,
+        stages: Sequence[Stage],
+        widths: Sequence[int],
+        shape: dense_loops.Shape,
+        count: int,
+        dtype: Any,
     ):
         first = stages[0]
         high, wide = first.high + 2 * first.padding, first.wide + 2 * first.padding

@@ -13,7 +13,7 @@ from fedpace.aggregate import Cached, Mean, Normalised, PerStep, Weighted
 from fedpace.aggregate.expected import ExpectedWork, expected_work
 from fedpace.algorithm import Algorithm
 from fedpace.errors import require
-from fedpace.link import EF21, Difference, Lazy, Literal
+from fedpace.link import EF21, CompressedModel, Difference, Lazy
 from fedpace.pace import Arrivals, Buffered, Immediate, Interrupting, Polled, Rounds
 from fedpace.server_opt import AMSGrad, Momentum, Stages
 from fedpace.theory.advisor.buffered import buffered
@@ -216,7 +216,7 @@ def claimed(algorithm: Algorithm, size: int) -> Compression:
     up, down = algorithm.up, algorithm.down
     lazy = isinstance(up, Lazy) and up.tau > 0
     threshold = (1.0 if up.rule == "aa" else up.tau) if lazy else 0.0
-    both = isinstance(down, Literal)
+    both = isinstance(down, CompressedModel)
     q = min(worst_quality(codec_of(up), size), 1 - 1e-9)
     return Compression(q, 0.0, 0.0, threshold, both, 0.0, down.tau if both else 0.0)
 

@@ -22,7 +22,7 @@ MOST_STALENESS = 20  # bars of the histogram; the rest is counted in the last
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredRun:
     """A run and what is known about it beside its result."""
 
     label: str
@@ -33,7 +33,7 @@ class Kept:
     papers: Sequence[Any] = ()  # those to cite
 
 
-def page(runs: Sequence[Kept], title: str = "") -> str:
+def page(runs: Sequence[StoredRun], title: str = "") -> str:
     """The whole page; it loads nothing from anywhere."""
     named = title or _title(runs)
     parts = [
@@ -60,13 +60,13 @@ def _asset(name: str) -> str:
     return files("fedpace.record.report.page").joinpath(name).read_text(encoding="utf-8")
 
 
-def _title(runs: Sequence[Kept]) -> str:
+def _title(runs: Sequence[StoredRun]) -> str:
     algorithms = list(dict.fromkeys(kept.run.name for kept in runs))
     tasks = list(dict.fromkeys(kept.run.task for kept in runs))
     return f"{', '.join(algorithms)} on {', '.join(tasks)}"
 
 
-def _head(runs: Sequence[Kept], title: str) -> str:
+def _head(runs: Sequence[StoredRun], title: str) -> str:
     legend = "".join(
         f'<li><span class="dot s{at % svg.COLOURS}"></span><b>{escape(kept.label)}</b></li>'
         for at, kept in enumerate(runs)
@@ -79,7 +79,7 @@ def _head(runs: Sequence[Kept], title: str) -> str:
     )
 
 
-def _caution(runs: Sequence[Kept]) -> str:
+def _caution(runs: Sequence[StoredRun]) -> str:
     """Curves of unlike experiments share their axes; whoever reads them should know."""
     parts = {
         "task": {kept.run.task for kept in runs},
@@ -102,7 +102,7 @@ def _card(title: str, inside: str, *, readout: bool = False) -> str:
 # ------------------------------------------------------------ results and curves
 
 
-def _results(runs: Sequence[Kept]) -> str:
+def _results(runs: Sequence[StoredRun]) -> str:
     learned = ("accuracy", "loss", "steps", "virtual time", "up", "down", "real time")
     header = ("run", "algorithm", "task", *learned, "state")
     rows = [
@@ -133,7 +133,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _curves(runs: Sequence[Kept]) -> str:
+def _curves(runs: Sequence[StoredRun]) -> str:
     unit, name = byte_unit(max(kept.run.bytes_up + kept.run.bytes_down for kept in runs))
     axes = ("server steps", "virtual seconds", f"{name} sent, up and down")
     cards = []
@@ -147,7 +147,7 @@ def _curves(runs: Sequence[Kept]) -> str:
     return _section("What was learned", f'<div class="grid-of-cards">{inside}</div>')
 
 
-def _series(at: int, kept: Kept, metric: str, place: int, unit: float) -> svg.Series:
+def _series(at: int, kept: StoredRun, metric: str, place: int, unit: float) -> svg.Series:
     sent = accumulate(record.bytes_up + record.bytes_down for record in kept.run.history)
     points = [
         ((float(record.version), record.virtual_seconds, total / unit)[place], record.metrics[metric])
@@ -165,7 +165,7 @@ def _spans_decades(series: Sequence[svg.Series]) -> bool:
 # ------------------------------------------------------------ who worked when
 
 
-def _timelines(runs: Sequence[Kept]) -> str:
+def _timelines(runs: Sequence[StoredRun]) -> str:
     cards = [_timeline(kept) for kept in runs if kept.run.activities]
     legend = "".join(
         f'<li><span class="dot {kind}"></span>{text}</li>'
@@ -180,7 +180,7 @@ def _timelines(runs: Sequence[Kept]) -> str:
     return _section("Who did what when", f'{"".join(cards)}<ul class="legend">{legend}</ul>') if cards else ""
 
 
-def _timeline(kept: Kept) -> str:
+def _timeline(kept: StoredRun) -> str:
     bars: dict[int, list[Stretch]] = defaultdict(list)
     for stretch in kept.run.timeline():
         if stretch.kind not in ("idle", "step"):
@@ -214,7 +214,7 @@ def _tip(stretch: Stretch) -> str:
     return f"{stretch.kind} {stretch.start:.4g} to {stretch.end:.4g} s{model}{fate}{step}"
 
 
-def _asynchrony(runs: Sequence[Kept]) -> str:
+def _asynchrony(runs: Sequence[StoredRun]) -> str:
     counts = [shares.participation(kept.run.history) for kept in runs]
     cards = [
         _card("How stale the updates were", _stale_chart(runs)),
@@ -224,7 +224,7 @@ def _asynchrony(runs: Sequence[Kept]) -> str:
     return _section("Staleness and participation", f'<div class="grid-of-cards">{"".join(cards)}</div>')
 
 
-def _stale_chart(runs: Sequence[Kept]) -> str:
+def _stale_chart(runs: Sequence[StoredRun]) -> str:
     found = [shares.staleness(kept.run.history) for kept in runs]
     last = min(max((stale for counter in found for stale in counter), default=0), MOST_STALENESS)
     groups = []
@@ -241,7 +241,7 @@ def _share_of(counter: Mapping[int, int], stale: int) -> float:
     return sum(count for at, count in counter.items() if at >= stale) / total
 
 
-def _share_chart(runs: Sequence[Kept], counts: Sequence[Sequence[int]]) -> str:
+def _share_chart(runs: Sequence[StoredRun], counts: Sequence[Sequence[int]]) -> str:
     series = []
     for at, (kept, own) in enumerate(zip(runs, counts, strict=True)):
         everybody = [*own, *[0] * (kept.clients - len(own))]
@@ -251,7 +251,7 @@ def _share_chart(runs: Sequence[Kept], counts: Sequence[Sequence[int]]) -> str:
     return svg.line_chart(series, "clients", "updates used")
 
 
-def _fairness(runs: Sequence[Kept], counts: Sequence[Sequence[int]]) -> str:
+def _fairness(runs: Sequence[StoredRun], counts: Sequence[Sequence[int]]) -> str:
     header = ("run", "took part", "Jain", "Gini")
     rows = []
     for kept, own in zip(runs, counts, strict=True):
@@ -265,7 +265,7 @@ def _fairness(runs: Sequence[Kept], counts: Sequence[Sequence[int]]) -> str:
 # ------------------------------------------------------------ traffic
 
 
-def _traffic(runs: Sequence[Kept]) -> str:
+def _traffic(runs: Sequence[StoredRun]) -> str:
     unit, name = byte_unit(max(max(kept.run.bytes_up, kept.run.bytes_down) for kept in runs))
     groups = [
         (direction, [getattr(kept.run, f"bytes_{direction}") / unit for kept in runs])
@@ -276,7 +276,7 @@ def _traffic(runs: Sequence[Kept]) -> str:
     return _section("Traffic", f'<div class="beside">{chart}{lanes}</div>')
 
 
-def _lanes(runs: Sequence[Kept]) -> str:
+def _lanes(runs: Sequence[StoredRun]) -> str:
     header = ("run", "", "frames", "payload", "headers", "beside", "skipped", "lost")
     rows = []
     for kept in runs:
@@ -292,7 +292,7 @@ def _lanes(runs: Sequence[Kept]) -> str:
 # ------------------------------------------------------------ configuration and papers
 
 
-def _configuration(runs: Sequence[Kept]) -> str:
+def _configuration(runs: Sequence[StoredRun]) -> str:
     parts = []
     for kept in runs:
         facts = "".join(
@@ -326,7 +326,7 @@ def _parts(text: str) -> list[str]:
     return [piece.strip() for piece in pieces]
 
 
-def _papers(runs: Sequence[Kept]) -> str:
+def _papers(runs: Sequence[StoredRun]) -> str:
     papers = list(dict.fromkeys(paper for kept in runs for paper in kept.papers))
     if not papers:
         return ""

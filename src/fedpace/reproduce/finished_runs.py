@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedpace.disk import files
-from fedpace.record.store.store import home
+from fedpace.disk.home import home
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FinishedRuns:
     """The outcomes of one experiment in one edition."""
 
     folder: Path
 
     @classmethod
-    def of(cls, experiment: str, edition: str, root: Path | None = None) -> Kept:
+    def of(cls, experiment: str, edition: str, root: Path | None = None) -> FinishedRuns:
         return cls((root or home() / "reproduce") / experiment / edition)
 
     def path(self, cell: Cell, seed: int) -> Path:

@@ -22,7 +22,7 @@ PATIENCE_S = 900.0  # a contender that says nothing for so long hangs
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Measurement:
     """One contender on one workload."""
 
     workload: str
@@ -127,7 +127,7 @@ def noting(failures: dict[str, str], who: str) -> Iterator[None]:
 
 def measure(
     workload: Workload, commands: Mapping[str, Sequence[str]], repeats: int
-) -> list[Result | Failure]:
+) -> list[Measurement | Failure]:
     """All contenders, one turn each, `repeats` times."""
     turns: dict[str, list[float]] = {who: [] for who in commands}
     contenders: dict[str, Contender] = {}
@@ -148,9 +148,9 @@ def measure(
     ]
 
 
-def _result(workload: Workload, contender: Contender, who: str, turns: dict[str, list[float]]) -> Result:
+def _result(workload: Workload, contender: Contender, who: str, turns: dict[str, list[float]]) -> Measurement:
     ratios = [mine / bare for mine, bare in zip(turns[who], turns[YARDSTICK], strict=True)]
-    return Result(
+    return Measurement(
         workload.name, who, statistics.median(turns[who]), statistics.median(ratios), contender.peak_bytes
     )
 

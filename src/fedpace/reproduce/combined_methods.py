@@ -12,10 +12,10 @@ from fedpace.aggregate import Cached
 from fedpace.algorithm import Algorithm
 from fedpace.link import Difference, ErrorFeedback, TopK
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.cell import Cell, Named
-from fedpace.reproduce.experiment import OWN, Experiment, Finding, Setting, Table, judged, not_run
+from fedpace.reproduce.cell import Cell, NamedCell
+from fedpace.reproduce.experiment import OWN, Finding, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.outcome import Outcome
-from fedpace.reproduce.results import Results, Spread
+from fedpace.reproduce.results import Results, SeedSpread
 from fedpace.sim import Population
 from fedpace.theory import multistage
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TASK = {
-    "quick": Named("fashion-mnist", "dirichlet:0.1", "mlp:32"),
-    "full": Named("fashion-mnist", "dirichlet:0.1", "cnn"),
+    "quick": NamedCell("fashion-mnist", "dirichlet:0.1", "mlp:32"),
+    "full": NamedCell("fashion-mnist", "dirichlet:0.1", "cnn"),
 }
 SIZE = {"quick": 25_450, "full": 582_026}  # parameters
 TARGETS = {"quick": (0.8, 0.83), "full": (0.85, 0.88)}  # server rates are chosen for the first
@@ -140,11 +140,11 @@ def findings(edition: str, results: Results) -> list[Finding]:
     ]
 
 
-def seconds(results: Results, method: str, target: float) -> Spread:
+def seconds(results: Results, method: str, target: float) -> SeedSpread:
     return results.to_target(method, target, draw.seconds)
 
 
-def megabytes(results: Results, method: str, target: float) -> Spread:
+def megabytes(results: Results, method: str, target: float) -> SeedSpread:
     return results.to_target(method, target, draw.megabytes)
 
 
@@ -166,11 +166,11 @@ def _lighter(results: Results, target: float) -> Finding:
     return Finding(claim, OWN, text, judged(all(_less(sent[OURS], sent[method]) for method in PAPERS)))
 
 
-def _with_unit(value: Spread, unit: str) -> str:
+def _with_unit(value: SeedSpread, unit: str) -> str:
     return f"{value:.1f} {unit}" if value.values else f"{value:.1f}"
 
 
-def _less(own: Spread, other: Spread) -> bool:
+def _less(own: SeedSpread, other: SeedSpread) -> bool:
     return own.reached and (not other.reached or other.above(own))
 
 
@@ -217,32 +217,34 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"together": figure}
 
 
-def _settings(edition: str) -> tuple[Setting, ...]:
+def _settings(edition: str) -> tuple[SettingRow, ...]:
     task = TASK[edition]
     return (
-        Setting(
+        SettingRow(
             "data, network",
             "differs from paper to paper",
             f"{task.name}, {task.model}, 100 clients, {task.partition}",
         ),
-        Setting(
+        SettingRow(
             "devices",
             "DeFedAvg: slowdown U[1, 5], 0.044 s per model each way",
             "the same, each byte its share of the 0.044 s",
         ),
-        Setting("local work", "DeFedAvg: 50 steps, batch 10, rate 0.05", "the same for everybody"),
-        Setting(
+        SettingRow("local work", "DeFedAvg: 50 steps, batch 10, rate 0.05", "the same for everybody"),
+        SettingRow(
             "per server step",
             "CA2FL: 20 at work, buffer 10",
             "10 updates for everybody; 20 at work where the method limits it",
         ),
-        Setting(
+        SettingRow(
             "server rate",
             "",
             f"best of {', '.join(f'{rate:g}' for rate in RATES)} on the first seed (times 0.03 for AMSGrad); stages "
             f"2, 1, 1/2 of it over {ROUNDS} steps, beta = nu = {BETA}",
         ),
-        Setting("links", "", "top-k 1/8 with error feedback up, differences to what the client holds down"),
+        SettingRow(
+            "links", "", "top-k 1/8 with error feedback up, differences to what the client holds down"
+        ),
     )
 
 
@@ -253,8 +255,8 @@ NOTE = (
     "gather; what links and stages add is a third of the bytes and the way from 80 to 83 %."
 )
 
-EXPERIMENT = Experiment(
-    name="what-none-has",
+EXPERIMENT = Reproduction(
+    name="combined-methods",
     title="What none of the papers has: everything together",
     source="Ours: CA2FL's cache, FedGM's stages and two-way links under DeFedAvg's clock",
     summary="Each paper improves one rule of the journey: who is heard (DeFedAvg, FedBuff), how updates are combined "

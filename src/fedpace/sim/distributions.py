@@ -15,7 +15,7 @@ Values = npt.NDArray[np.float64]
 
 
 @runtime_checkable
-class Law(Protocol):
+class Distribution(Protocol):
     """Draws one value per client, once per run."""
 
     def draw(self, clients: int, rng: np.random.Generator) -> Values: ...
@@ -50,7 +50,7 @@ class Inverse:
         return self.numerator / rng.uniform(self.low, self.high, clients)
 
 
-Quantity = float | tuple[float, ...] | Law
+Quantity = float | tuple[float, ...] | Distribution
 
 
 def as_numbers(value: object) -> Values:
@@ -61,9 +61,9 @@ def as_numbers(value: object) -> Values:
         return np.array(np.nan)
 
 
-def quantity(value: float | Sequence[float] | Law, what: str) -> Quantity:
+def quantity(value: float | Sequence[float] | Distribution, what: str) -> Quantity:
     """A checked quantity: numbers are >= 0 and finite."""
-    if isinstance(value, Law):
+    if isinstance(value, Distribution):
         return value
     numbers = as_numbers(value)
     require(

@@ -23,7 +23,7 @@ if hasattr(os, "fork"):
     METHODS = {"fork": Fork, **METHODS}
 
 
-class Crew:
+class WorkerGroup:
     """As many workers as asked for, and the memory they share.
 
     A worker has at most `depth` orders: one it works at, and what it goes on with while this process is busy.
@@ -80,11 +80,11 @@ class Crew:
             worker.end()
 
     def _start(self) -> Worker:
-        others = [*self.workers, *(worker for crew in _kept for worker in crew.workers)]
+        others = [*self.workers, *(worker for group in _kept for worker in group.workers)]
         return self._how.start(self.models.arena, self.results, self.together, others)
 
 
-_kept: list[Crew] = []
+_kept: list[WorkerGroup] = []
 
 
 def start_method() -> str:
@@ -95,33 +95,33 @@ def start_method() -> str:
     return chosen
 
 
-def hire(task: Task, workers: int, together: bool = False) -> Crew:
-    """A crew of this size for this task: the one of the last run if it fits, else a new one in its place.
+def acquire(task: Task, workers: int, together: bool = False) -> WorkerGroup:
+    """The workers of this number for this task: the one of the last run if it fits, else a new one in its place.
 
     `together`: workers solve what lies before them in groups, as far as the task can. NoWorkerError if the task
     cannot be sent to a process.
     """
     method = start_method()
-    for crew in _kept:
-        if crew.usable and crew.fits(task, workers, together, method):
-            return crew
-    dismiss()
-    crew = Crew(task, workers, together, method)
-    _kept.append(crew)
-    return crew
+    for group in _kept:
+        if group.usable and group.fits(task, workers, together, method):
+            return group
+    release()
+    group = WorkerGroup(task, workers, together, method)
+    _kept.append(group)
+    return group
 
 
-def dismiss() -> None:
+def release() -> None:
     """End the workers that are kept for the next run and are not at work."""
-    for crew in list(_kept):
-        if not crew.busy or crew.parent != os.getpid():
-            _kept.remove(crew)
-            crew.stop()
+    for group in list(_kept):
+        if not group.busy or group.parent != os.getpid():
+            _kept.remove(group)
+            group.stop()
 
 
 def end_all() -> None:
-    for crew in _kept:
-        crew.stop()
+    for group in _kept:
+        group.stop()
     _kept.clear()
 
 

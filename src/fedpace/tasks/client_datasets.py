@@ -13,8 +13,8 @@ from fedpace.tasks.partition.rule import Indices
 MEMORY_BYTES = 1 << 30  # of tensors kept; data sets that need more are encoded again
 
 
-class Holdings:
-    """The clients' training samples; `Holdings(...)(client)` are those of one client."""
+class ClientDatasets:
+    """The clients' training samples; `ClientDatasets(...)(client)` are those of one client."""
 
     def __init__(self, data: Data, parts: list[Indices], encoding: Encoding):
         self.data, self.parts, self.encoding = data, parts, encoding
