@@ -59,7 +59,7 @@ import fedpace
 from fedpace.compute import workers
 from fedpace.errors import ConfigError
 from fedpace.record import Checkpoints
-from fedpace.record.locks import locked
+from fedpace.disk.locks import locked
 from pathlib import Path
 
 algorithm = fedpace.algorithms.ca2fl(client_lr=0.1, steps=2, buffer=2, concurrency=3)

@@ -28,7 +28,7 @@ def test_help_names_every_command_and_a_first_experiment(fedpace) -> None:
 
 @pytest.mark.parametrize("verb", cli.VERBS)
 def test_every_command_explains_itself_in_its_own_words(fedpace, verb: str) -> None:
-    command = importlib.import_module(f"fedpace.cli.{verb}").command
+    command = importlib.import_module(f"fedpace.cli.verbs.{verb}").command
     said = fedpace(verb, "--help")
     assert said.code == 0
     assert (inspect.getdoc(command) or "").splitlines()[0] == cli.VERBS[verb]

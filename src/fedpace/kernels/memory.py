@@ -1,7 +1,8 @@
 """Long vectors from memory that is used again.
 
 A fresh vector of hundreds of megabytes costs more than the pass that fills it: the system hands it out page by
-page, each cleared first. A server step makes two such vectors and drops two, so the dropped ones are kept.
+page, each cleared first. A server step makes up to five such vectors (AMSGrad: three states, the model, the sum) and
+drops as many, so the dropped ones are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from fedpace.vector import Vector
 
 LONG_BYTES = 1 << 22  # from here on malloc goes to the system for every vector
-KEPT = 2  # blocks of one size that may lie idle
+KEPT = 5  # blocks of one size that may lie idle
 
 _idle: dict[tuple[int, np.dtype[Any]], list[Vector]] = {}
 

@@ -14,15 +14,19 @@ from typing import Any
 import numpy as np
 
 from fedpace.algorithm import Algorithm
+from fedpace.limits import Limits
 from fedpace.server.messages import WHOLE_MODEL, Update
 from fedpace.server.state import ServerState
 
-FRAMES = ({"update"}, {"update", "control"}, {"resync"}, set[str]())
+FRAMES = {("update",), ("update", "control"), ("control", "update"), ("resync",), ()}
+MOST_KNOWN = 4096
 LARGEST = 2**53  # whole numbers beyond it are not exact as floats
 
 
 def is_count(value: object, most: float = LARGEST) -> bool:
     """A whole number in 0..most; neither True nor a float."""
+    if type(value) is int:
+        return 0 <= value <= most
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     return whole and 0 <= value <= most  # type: ignore[operator]
 
@@ -34,26 +38,43 @@ def is_amount(value: object, most: float) -> bool:
     return is_count(value, most)
 
 
-def objection(update: Update, algorithm: Algorithm, s: ServerState) -> str:
-    """What is wrong with the fields of an update of a known client; "" if nothing is."""
-    registered, heard = s.samples.get(update.client), s.heard.get(update.client, 0)
-    limits = algorithm.limits
-    if not is_count(update.session) or not 1 <= update.session <= heard + limits.session_jump:
-        return f"session {shown(update.session)} is none of 1..{heard + limits.session_jump}"
-    if not is_count(update.round, s.version):
-        return f"round {shown(update.round)} is none of 0..{s.version}"
-    whole = getattr(algorithm.pace.client, "averaging", None) is not None
-    if not (update.version == WHOLE_MODEL if whole else is_count(update.version)):
-        return f"version {shown(update.version)} is none this pacing rule works with"
-    if not is_amount(update.samples, limits.samples):
-        return f"samples {shown(update.samples)} are not in 0..{limits.samples:g}"
-    samples = float(update.samples) if registered is None else registered
-    return wrong_work(update, algorithm, samples) or wrong_frames(update.frames, s.x.size)
+class Admission:
+    """The checks of one run."""
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self.local, self.limits = algorithm.local, algorithm.limits
+        self._whole = getattr(algorithm.pace.client, "averaging", None) is not None
+        self._sound: set[tuple[int, float, float]] = set()  # work that was looked at before
+
+    def objection(self, update: Update, s: ServerState) -> str:
+        """What is wrong with the fields of an update of a known client; "" if nothing is."""
+        heard, limits = s.heard.get(update.client, 0), self.limits
+        if not is_count(update.session) or not 1 <= update.session <= heard + limits.session_jump:
+            return f"session {shown(update.session)} is none of 1..{heard + limits.session_jump}"
+        if not is_count(update.round, s.version):
+            return f"round {shown(update.round)} is none of 0..{s.version}"
+        if not (update.version == WHOLE_MODEL if self._whole else is_count(update.version)):
+            return f"version {shown(update.version)} is none this pacing rule works with"
+        if not is_amount(update.samples, limits.samples):
+            return f"samples {shown(update.samples)} are not in 0..{limits.samples:g}"
+        samples = s.samples.get(update.client, float(update.samples))
+        return self._wrong_work(update, samples) or wrong_frames(update.frames, s.x.size)
+
+    def _wrong_work(self, update: Update, samples: float) -> str:
+        """The same work comes again and again: what was found right is not looked at twice."""
+        if type(update.steps) is not int or type(update.a_norm1) is not float:
+            return wrong_work(update, self.local, self.limits, samples)
+        work = (update.steps, update.a_norm1, samples)
+        if work in self._sound:
+            return ""
+        wrong = wrong_work(update, self.local, self.limits, samples)
+        if not wrong and len(self._sound) < MOST_KNOWN:
+            self._sound.add(work)
+        return wrong
 
 
-def wrong_work(update: Update, algorithm: Algorithm, samples: float) -> str:
+def wrong_work(update: Update, local: Any, limits: Limits, samples: float) -> str:
     """Steps no session could have taken, or gradient weights that do not belong to them."""
-    local, limits = algorithm.local, algorithm.limits
     most = getattr(local, "most_work", lambda samples: None)(samples)
     most = limits.steps if most is None else min(most, limits.steps)
     if not is_count(update.steps, most):
@@ -69,7 +90,7 @@ def wrong_work(update: Update, algorithm: Algorithm, samples: float) -> str:
 
 def wrong_frames(frames: object, size: int) -> str:
     """Frames of other names than this protocol's, or longer than any codec makes them."""
-    if not isinstance(frames, Mapping) or len(frames) > 2 or set(frames) not in FRAMES:
+    if not isinstance(frames, Mapping) or len(frames) > 2 or tuple(frames) not in FRAMES:
         return f"frames {shown(frames)} are none of update, update and control, resync"
     most = 1024 + 16 * size  # sparse frames with every entry and its index in full
     for name, frame in frames.items():

@@ -51,15 +51,16 @@ class Journey:
         short, control, clipped = self._clipped(
             delta, self._control(update, s), s.x if update.version < 0 else None
         )
-        client, session = int(update.client), int(update.session)
+        client, session, version = int(update.client), int(update.session), int(update.version)
         contribution = Contribution(
             client=client,
             delta=short,
             samples=s.samples.get(client, float(update.samples)),
             steps=int(update.steps),
             a_norm1=float(update.a_norm1),
+            staleness=max(0, s.version - version) if version >= 0 else 0,
             session=session,
-            version=int(update.version),
+            version=version,
             round=int(update.round),
             control=control,
             rng=lambda: stream(self.seed, "cache", client, session),
@@ -104,7 +105,9 @@ class Journey:
         version = contribution.version
         stale = s.version - version if version >= 0 else 0
         start = s.versions[version] if version >= 0 else np.zeros_like(s.x)
-        used = replace(contribution, count=count, staleness=stale)
+        used = contribution
+        if (count, stale) != (contribution.count, contribution.staleness):
+            used = replace(contribution, count=count, staleness=stale)
         with np.errstate(all="ignore"):  # an overflow is found when the step is checked
             s.aggregate = self.algorithm.aggregate.add(used, start, s.x, s.aggregate)
         s.control = control

@@ -15,7 +15,7 @@ from fedpace.pace import ByShare
 from fedpace.pace.available import Available
 from fedpace.pace.protocol import Order, WakeAt, awaited
 from fedpace.random import stream
-from fedpace.server.admission import is_amount, is_count, objection, shown
+from fedpace.server.admission import Admission, is_amount, is_count, shown
 from fedpace.server.journey import Decoded, Journey
 from fedpace.server.messages import Answer, Parcel, Receipt, Skipped, Step, Steps, Update
 from fedpace.server.models import Models
@@ -48,7 +48,8 @@ class Server:
         self.up, self.down = algorithm.uplink, algorithm.downlink
         self._journey = Journey(algorithm, self.up, seed)
         self._models = Models(algorithm, self.down, clients, seed)
-        self._orders = Orders(algorithm)
+        self._admission = Admission(algorithm)
+        self._orders = Orders.of(algorithm)
         x = freeze(x.copy())
         aggregate = algorithm.aggregate.init(x, clients)
         self.state = ServerState(
@@ -122,7 +123,7 @@ class Server:
         if not is_count(update.client, self.clients - 1):
             s.counts.malformed += 1
             return Answer(Receipt(False, f"client {shown(update.client)}: there are {self.clients} clients"))
-        if wrong := objection(update, self.algorithm, s):
+        if wrong := self._admission.objection(update, s):
             return self._refuse_malformed(update, wrong)
         if "resync" in update.frames:
             return self._send_in_full(update)
@@ -228,7 +229,7 @@ class Server:
         """Ask the pacing rule what to do with a sound update, and do it."""
         s, contribution = self.state, decoded.contribution
         client = contribution.client
-        if sum(kept.client == client for kept in s.kept) >= self.algorithm.limits.waiting:
+        if s.kept and sum(kept.client == client for kept in s.kept) >= self.algorithm.limits.waiting:
             s.counts.refused += 1
             return self._answer(update, False, "too many of its updates wait for the next step")
         decision = self.algorithm.pace.arrived(contribution, s.version, s.pace)

@@ -14,9 +14,24 @@ from fedpace.server.state import ServerState
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The orders of one run, applied to the server's state."""
+    """The orders of one run, applied to the server's state; and how its clients work, looked up once."""
 
-    algorithm: Algorithm
+    most: int  # models that one client may hold
+    interrupts: bool  # clients work until they are interrupted
+    averages: bool  # ... and send whole models (QuAFL)
+    reuses: bool  # clients train on a model more than once
+    stores: bool  # clients keep a finished update until it is asked for
+
+    @classmethod
+    def of(cls, algorithm: Algorithm) -> Orders:
+        client, most = algorithm.pace.client, algorithm.limits.versions
+        return cls(
+            most,
+            interrupts=isinstance(client, Interruptible),
+            averages=isinstance(client, Interruptible) and client.averaging is not None,
+            reuses=isinstance(client, Continuous) and client.reuse_model,
+            stores=isinstance(client, Continuous) and client.polled,
+        )
 
     def filled(self, order: Order, s: ServerState) -> Order:
         """The order with its version, which is held from now on."""
@@ -30,7 +45,7 @@ class Orders:
                 s.holds.announce(now, now, s.versions)
                 return Broadcast(now, now)
             case Interrupt(client):
-                if self._averages:
+                if self.averages:
                     self._hold(client, now, s)
                 return Interrupt(client, now, now)
             case WakeAt(seconds):
@@ -38,8 +53,8 @@ class Orders:
         return order
 
     def _hold(self, client: int, version: int, s: ServerState) -> None:
-        if self._interrupts:
-            s.holds.send_beside(client, version, s.version, self.algorithm.limits.versions, s.versions)
+        if self.interrupts:
+            s.holds.send_beside(client, version, s.version, self.most, s.versions)
         else:
             s.holds.send(client, version, s.version, s.versions)
 
@@ -48,42 +63,27 @@ class Orders:
         order = s.holds.orders.get(client)
         if order is not None and order.version == version:
             return
-        twice = self._reuses or self._interrupts  # the same version may be sent again
+        twice = self.reuses or self.interrupts  # the same version may be sent again
         again = not twice and s.holds.answered.get(client, -1) >= version
         if again or not s.holds.offers(client, version):
             raise RemoteError(f"client {client}: version {shown(version)} is not held for it")
-        s.holds.take(client, version, self.algorithm.limits.versions, s.versions)
+        s.holds.take(client, version, self.most, s.versions)
 
     def lost(self, client: int, s: ServerState) -> None:
         """What a client was doing came to nothing; models may still be on their way to one that is interrupted."""
-        if not self._interrupts:
+        if not self.interrupts:
             s.holds.give_back(client, s.versions)
 
     def left(self, client: int, s: ServerState) -> None:
         """A client went away; what a polled client has stored, it may still report from."""
-        behaviour = self.algorithm.pace.client
-        if not (isinstance(behaviour, Continuous) and behaviour.polled):
+        if not self.stores:
             s.holds.give_back(client, s.versions)
 
     def overtaken(self, client: int, round: int, s: ServerState) -> bool:
         """Whether the client has been sent a newer model since; what it is doing now is not to be touched."""
         order = s.holds.orders.get(client)
-        return order is not None and round < order.round and not self._interrupts
+        return order is not None and round < order.round and not self.interrupts
 
     def has(self, update: Update, s: ServerState) -> bool:
         """Whether the client was given the model it says it started from."""
-        return self._averages or s.holds.has(update.client, update.version, self._reuses)
-
-    @property
-    def _interrupts(self) -> bool:
-        return isinstance(self.algorithm.pace.client, Interruptible)
-
-    @property
-    def _averages(self) -> bool:
-        behaviour = self.algorithm.pace.client
-        return isinstance(behaviour, Interruptible) and behaviour.averaging is not None
-
-    @property
-    def _reuses(self) -> bool:
-        behaviour = self.algorithm.pace.client
-        return isinstance(behaviour, Continuous) and behaviour.reuse_model
+        return self.averages or s.holds.has(update.client, update.version, self.reuses)
