@@ -255,3 +255,12 @@ def test_no_file_names_a_place_on_one_machine() -> None:
     files = [ROOT / name for name in tracked.stdout.splitlines()]
     found = [str(file) for file in files if file.is_file() and absolute.search(file.read_bytes())]
     assert found == []
+
+
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(file.relative_to(SOURCE).as_posix())
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}

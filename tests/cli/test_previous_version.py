@@ -1,0 +1,56 @@
+"""What version 0.1 wrote: a run store, a checkpoint and a JSON file. They open, or are refused in one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WRITTEN = Path(__file__).parents[1] / "data" / "previous"
+
+
+@pytest.fixture
+def old_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    shutil.copytree(WRITTEN, home)
+    monkeypatch.setenv("FEDPACE_HOME", str(home))
+    return home
+
+
+def test_its_runs_are_listed_and_shown(fedpace: Any, old_home: Path) -> None:
+    listed = fedpace("runs", "list")
+    assert listed.code == 0 and "finished" in listed.out and "stopped" in listed.out
+    shown = fedpace("runs", "show", "finished")
+    assert shown.code == 0 and "fedbaca" in shown.out
+
+
+def test_its_runs_make_a_report(fedpace: Any, old_home: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    made = fedpace("report", "finished", "-o", page)
+    assert made.code == 0, made.err
+    assert "fedbaca" in page.read_text(encoding="utf-8")
+
+
+def test_its_checkpoint_is_refused_in_one_line(fedpace: Any, old_home: Path) -> None:
+    """Frames of version 1 have no check word: what is in a checkpoint cannot be told from damage."""
+    resumed = fedpace("resume", "stopped", "--quiet")
+    assert resumed.code == 2 and "older fedpace" in resumed.err
+    assert len(resumed.err.strip().splitlines()) == 1
+
+
+def test_its_results_have_the_keys_of_todays(fedpace: Any, tmp_path: Path) -> None:
+    ours = tmp_path / "ours.json"
+    options = "--task digits --model softmax --clients 10 --rounds 3 --set steps=2 --quiet"
+    assert fedpace("run", "fedbaca", *options.split(), "--json", ours).code == 0
+    old, new = json.loads((WRITTEN / "finished.json").read_text()), json.loads(ours.read_text())
+    assert old.keys() <= new.keys() and old["final"].keys() <= new["final"].keys()
+    assert old["history"][0].keys() <= new["history"][0].keys()
+
+
+def test_an_experiment_is_found_by_its_former_name() -> None:
+    from fedpace.reproduce import experiment
+
+    assert experiment("what-none-has") is experiment("combined-methods")
