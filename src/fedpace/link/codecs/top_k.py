@@ -43,8 +43,10 @@ class TopK:
         """k of every group."""
         return tuple(groups.kept(self.ratio, d) for d in self._sizes(size))
 
+    def exact(self, dtype: np.dtype[np.floating]) -> bool:
+        return values.exact(dtype, self.values)
+
     def support(self, v: Vector) -> Indices:
-        """The positions that are kept, ascending."""
         at = groups.bounds(self._sizes(v.size))
         parts = zip(at, at[1:], self.counts(v.size), strict=False)
         found = [low + largest(v[low:high], k) for low, high, k in parts]

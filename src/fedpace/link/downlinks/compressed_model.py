@@ -49,8 +49,8 @@ class CompressedModel:
     first: str = "dense"
 
     def __post_init__(self) -> None:
-        require(self.rule in ("nla", "aa"), "Literal.rule", self.rule, "nla or aa")
-        require(self.first in ("dense", "zero"), "Literal.first", self.first, "dense or zero")
+        require(self.rule in ("nla", "aa"), "CompressedModel.rule", self.rule, "nla or aa")
+        require(self.first in ("dense", "zero"), "CompressedModel.first", self.first, "dense or zero")
         self._link()
 
     @property

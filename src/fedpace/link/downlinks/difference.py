@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fedpace.errors import require, require_count, require_number
-from fedpace.link.claims import require_contractive
 from fedpace.link.codecs.dense import encode_dense
-from fedpace.link.codecs.top_k import TopK
 from fedpace.link.downlinks import replica, shared_reference
 from fedpace.link.downlinks.replica import Replica
 from fedpace.link.downlinks.shared_reference import SharedState
-from fedpace.link.protocol import Codec
+from fedpace.link.protocol import Codec, ExactEntries, require_contractive, sends_exactly
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind
 from fedpace.vector import Vector, freeze
@@ -127,11 +125,12 @@ class Difference:
 
     def _change(self, x: Vector, h: Vector, rng: np.random.Generator) -> bytes:
         r = x - h
-        if replica.overwrites(self.codec, x):
-            return replica.set_frame(self.codec, x, replica.entries(self.codec, r))
+        if sends_exactly(self.codec, x.dtype):
+            return replica.set_frame(x, self.codec.support(r), self.codec.index)
         return wire.stamp(self.codec.encode(r, rng), round=0, flags=wire.DIFF)
 
     def _ring(self) -> int:
         if self.ring is not None:
             return self.ring
-        return math.ceil(2 / self.codec.ratio) if isinstance(self.codec, TopK) else 1
+        ratio = self.codec.ratio if isinstance(self.codec, ExactEntries) else None
+        return 1 if ratio is None else math.ceil(2 / ratio)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from fedpace.errors import ConfigError
 from fedpace.link.codecs.dense import Dense, decode_unflagged, encode_stamped
-from fedpace.link.protocol import Codec
+from fedpace.link.protocol import Codec, Downlink
 from fedpace.vector import Vector
 
 
@@ -55,3 +56,14 @@ class Full:
 
     def receive(self, frame: bytes, held: None, size: int) -> tuple[Vector, None]:
         return decode_unflagged(self.codec, frame, size), None
+
+
+def as_downlink(link: Codec | Downlink | None) -> Downlink:
+    """The link itself, or the whole model through a codec; None sends models unchanged."""
+    if link is None:
+        return Full()
+    if isinstance(link, Codec):
+        return Full(link)
+    if isinstance(link, Downlink):
+        return link
+    raise ConfigError(f"a downlink must be a codec or a Downlink; got {link!r}")

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fedpace.link.add import add
-from fedpace.link.claims import require_contractive
-from fedpace.link.protocol import Codec, Context
+from fedpace.link.protocol import Codec, Context, require_contractive
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import ResyncError
+from fedpace.link.wire.values import add
 from fedpace.vector import Vector, freeze
 
 

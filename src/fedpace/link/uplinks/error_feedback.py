@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from fedpace.errors import require
-from fedpace.link.claims import require_contractive
 from fedpace.link.codecs.dense import decode_unflagged
-from fedpace.link.protocol import Codec, Context
+from fedpace.link.protocol import Codec, Context, require_contractive
 from fedpace.link.wire import frame as wire
 from fedpace.vector import Vector
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from fedpace.errors import FrameError, require, require_count, require_number
-from fedpace.link.add import add
 from fedpace.link.codecs.dense import decode_dense, encode_dense
 from fedpace.link.protocol import Codec, Context
 from fedpace.link.uplinks import thresholds
@@ -17,6 +16,7 @@ from fedpace.link.uplinks.error_feedback import ErrorFeedback
 from fedpace.link.uplinks.plain import Plain
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind, Phantom, ResyncError
+from fedpace.link.wire.values import add
 from fedpace.vector import Vector
 
 RULES = ("nla", "aa", "lag")

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from fedpace.errors import ConfigError
 from fedpace.link.codecs.dense import Dense, decode_unflagged, encode_stamped
-from fedpace.link.protocol import Codec, Context
+from fedpace.link.protocol import Codec, Context, Uplink
 from fedpace.vector import Vector
 
 
@@ -37,3 +38,14 @@ class Plain:
     def rest(self, p: Vector, used: Vector, fresh: Vector) -> Vector:
         """What is carried over: nothing."""
         return np.empty(0, p.dtype)
+
+
+def as_uplink(link: Codec | Uplink | None) -> Uplink:
+    """The link itself, or the plain link of a codec; None sends vectors unchanged."""
+    if link is None:
+        return Plain()
+    if isinstance(link, Codec):
+        return Plain(link)
+    if isinstance(link, Uplink) and not hasattr(link, "publish"):
+        return link
+    raise ConfigError(f"an uplink must be a codec or an Uplink; got {link!r}")

@@ -51,8 +51,3 @@ def moves_less(x: Vector, y: Vector, tau: float, step_norms: Sequence[float], wi
 def threshold(constant: float, alpha: float, clients: int) -> float:
     """tau = C / (alpha n), the form the paper prints; n is the number of updates in a step."""
     return constant / (alpha * clients)
-
-
-def suggested_constant(clients: int, alpha: float) -> float:
-    """C or D = sqrt(alpha ln m) / m, the size the paper advises for m clients."""
-    return math.sqrt(alpha * math.log(clients)) / clients

@@ -42,6 +42,11 @@ def type_name(v: Vector, wanted: str | None) -> str:
     return own
 
 
+def exact(dtype: np.dtype[np.floating], wanted: str | None) -> bool:
+    """Whether numbers of this type arrive unchanged when sent as `wanted`."""
+    return wanted is None or _OWN.get(dtype) == wanted
+
+
 def type_flags(name: str) -> int:
     return _TYPES[name][1]
 
@@ -105,6 +110,13 @@ def finite(v: Vector, whose: str) -> Vector:
     if not is_finite(v):
         raise NonFiniteError(f"{whose}: a value is not finite")
     return v
+
+
+def add(held: Vector, change: Vector) -> Vector:
+    """held + change in the type of `held`, which may be empty for zero; NonFiniteError if a sum is out of its range."""
+    with np.errstate(over="ignore"):
+        total = held + change if held.size else change
+        return finite(total.astype(held.dtype, copy=False), "a sum of received values")
 
 
 def survives(v: Vector, name: str) -> npt.NDArray[np.bool_]:
