@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -79,7 +78,7 @@ class CompressedModel:
         state.clients[client] = Contact(count + 1, held)
         return wire.stamp(frame, round=version, ref=count), state
 
-    def seeds(self, client: int, state: Any) -> bool:
+    def seeds(self, client: int, state: CompressedModelState) -> bool:
         return False
 
     def seeded(self, x: Vector) -> None:

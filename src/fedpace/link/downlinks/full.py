@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,7 @@ class Full:
             return state.frame, state
         return encode_stamped(self.codec, x, rng, version), state
 
-    def seeds(self, client: int, state: Any) -> bool:
+    def seeds(self, client: int, state: FullState) -> bool:
         return False
 
     def seeded(self, x: Vector) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ class EF21:
     def __post_init__(self) -> None:
         require_contractive(self.codec, "EF21.codec")
 
-    def init(self, size: int, dtype: np.dtype[Any]) -> Estimate:
+    def init(self, size: int, dtype: np.dtype[np.floating]) -> Estimate:
         return Estimate(0, 0, np.empty(0, dtype))
 
     def send(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ class ErrorFeedback:
         require_contractive(self.codec, "ErrorFeedback.codec")
         require(self.memory in ("judged", "fresh"), "ErrorFeedback.memory", self.memory, "judged or fresh")
 
-    def init(self, size: int, dtype: np.dtype[Any]) -> Memory:
+    def init(self, size: int, dtype: np.dtype[np.floating]) -> Memory:
         return Memory(np.empty(0, dtype))
 
     def send(

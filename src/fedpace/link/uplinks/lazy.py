@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from fedpace.errors import FrameError, require, require_count, require_number
 from fedpace.link.codecs.dense import decode_dense, encode_dense
-from fedpace.link.protocol import Codec, Context
+from fedpace.link.protocol import Codec, Context, State
 from fedpace.link.uplinks import thresholds
 from fedpace.link.uplinks.ef21 import EF21, Estimate
 from fedpace.link.uplinks.error_feedback import ErrorFeedback
@@ -89,17 +88,19 @@ class Lazy:
     def codec(self) -> Codec:
         return self.link.codec
 
-    def init(self, size: int, dtype: np.dtype[Any]) -> Held | Estimate:
+    def init(self, size: int, dtype: np.dtype[np.floating]) -> Held | Estimate:
         if isinstance(self.link, EF21):
             return self.link.init(size, dtype)
         return Held(np.empty(0, dtype), np.empty(0, dtype))
 
-    def send(self, v: Vector, state: Any, context: Context, rng: np.random.Generator) -> tuple[bytes, Any]:
+    def send(
+        self, v: Vector, state: State, context: Context, rng: np.random.Generator
+    ) -> tuple[bytes, State]:
         if isinstance(self.link, EF21):
             return self._send_change(self.link, v, state, context, rng)
         return self._send_value(self.link, v, state, context, rng)
 
-    def receive(self, frame: bytes, state: Any, size: int) -> tuple[Vector, Any]:
+    def receive(self, frame: bytes, state: State, size: int) -> tuple[Vector, State]:
         header = wire.peek(frame)
         if header.kind is Kind.SKIP:
             return self._reuse(frame, header, state, size)
@@ -107,7 +108,7 @@ class Lazy:
             return self.link.receive(frame, state, size)
         return self._receive_value(frame, header, state, size)
 
-    def resync(self, state: Any) -> Any:
+    def resync(self, state: State) -> State:
         """The sender's state once the receiver has asked for a full value; the error memory stays."""
         if isinstance(self.link, EF21):
             return self.link.resync(state)
@@ -123,7 +124,7 @@ class Lazy:
         tau = thresholds.threshold(self.tau, 1.0, context.clients_per_step) if self.over_n else self.tau
         return thresholds.hardly_changed(x, y, tau)
 
-    def _reuse(self, frame: bytes, header: wire.Header, state: Any, size: int) -> tuple[Vector, Any]:
+    def _reuse(self, frame: bytes, header: wire.Header, state: State, size: int) -> tuple[Vector, State]:
         """The server's half of a skip."""
         wire.check(frame)
         if self.rule == "aa":

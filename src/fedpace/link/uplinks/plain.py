@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ class Plain:
 
     codec: Codec = Dense()
 
-    def init(self, size: int, dtype: np.dtype[Any]) -> None:
+    def init(self, size: int, dtype: np.dtype[np.floating]) -> None:
         return None
 
     def send(self, v: Vector, state: None, context: Context, rng: np.random.Generator) -> tuple[bytes, None]:

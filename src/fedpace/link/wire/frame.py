@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from fedpace.errors import FrameError, require
@@ -116,7 +117,12 @@ class Header(NamedTuple):
 
 
 def build(
-    kind: Kind, *payload: bytes | npt.NDArray[Any], flags: int = 0, aux: int = 0, round: int = 0, ref: int = 0
+    kind: Kind,
+    *payload: bytes | npt.NDArray[np.generic],
+    flags: int = 0,
+    aux: int = 0,
+    round: int = 0,
+    ref: int = 0,
 ) -> bytes:
     """One frame, in one copy of the payload's contiguous parts."""
     parts = [memoryview(part) if isinstance(part, bytes) else part.data for part in payload]

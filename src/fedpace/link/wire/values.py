@@ -73,7 +73,7 @@ def sent_type(header: wire.Header, wanted: str | None) -> str:
     return name
 
 
-def to_wire(v: Vector, name: str) -> npt.NDArray[Any]:
+def to_wire(v: Vector, name: str) -> npt.NDArray[np.generic]:
     """`v` as it lies in the frame: contiguous, without a copy where the type is already right."""
     dtype = _TYPES[name][0]
     if v.dtype == dtype:
@@ -93,7 +93,7 @@ def from_wire(payload: bytes, name: str, count: int, offset: int) -> Vector:
     return raw.astype(np.float32) if name == "fp16" else raw
 
 
-def _narrow(v: Vector, dtype: np.dtype[Any]) -> Vector:
+def _narrow(v: Vector, dtype: np.dtype[np.floating]) -> Vector:
     top = np.finfo(dtype).max
     return np.clip(v, -top, top).astype(dtype)
 
