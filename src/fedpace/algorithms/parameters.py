@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from fedpace.aggregate import Mean, Weighted
 from fedpace.aggregate.protocol import Aggregator
+from fedpace.aggregate.staleness import Weight
 from fedpace.errors import ConfigError, require, require_number
 from fedpace.link import Dense, Quantize, RandK, ScaledSign, TopK
 from fedpace.link.protocol import Codec
@@ -19,6 +20,7 @@ from fedpace.server_opt import AMSGrad, Momentum
 Steps = int | Sequence[int] | Sequence[Sequence[int]] | None
 Epochs = int | tuple[int, int] | None
 CodecLike = str | Codec
+Staleness = str | Sequence[str | float] | Weight | None
 Select = str | Selection | Sequence[Sequence[int]]
 
 
@@ -140,7 +142,7 @@ def momentum_of(given: ServerMomentum) -> Momentum:
 
 
 def adam_of(given: ServerAdam) -> tuple[float, float, float, float]:
-    """What Adam and its relatives begin with."""
+    """The first arguments of Adam and its relatives."""
     return given["server_lr"], given["b1"], given["b2"], given["eps"]
 
 

@@ -1,4 +1,4 @@
-"""Every value, as it is."""
+"""All values, unchanged or rounded to a narrower type."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def decode_dense(frame: bytes, size: int) -> Vector:
 
 
 def decode_unflagged(codec: Codec, frame: bytes, size: int) -> Vector:
-    """What a codec reads from a frame that builds on nothing."""
+    """The vector of a frame that needs no earlier one."""
     v = codec.decode(frame, size)
     wire.refuse_link_flags(frame)
     return v

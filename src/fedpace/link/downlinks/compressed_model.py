@@ -1,4 +1,4 @@
-"""The paper's downlink as printed: the model itself is compressed, with an error memory per client."""
+"""The downlink of the published algorithm: the model itself is compressed, with an error memory per client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fedpace.vector import Vector
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """What either end remembers of the frames so far: a frame that is missing shows in the count."""
+    """The state of either end after some frames; the count reveals a lost one."""
 
     frames: int
     held: Held  # the server's has E_i, the client's only the last value
@@ -31,13 +31,13 @@ class CompressedModelState:
 
 @dataclass(frozen=True, slots=True)
 class CompressedModel:
-    """Compress x_t + E_i for client i, judge it as an uplink would, E_i becomes what was not delivered.
+    """Compress x_t + E_i for client i, apply the lazy rule as an uplink does; E_i becomes the undelivered rest.
 
     Wire: ref is the number of frames that this client was sent before, so that it notices a lost one.
 
     "Bidirectional communication-efficient non-convex adaptive federated learning", Algorithm 2. `first`:
-    "dense" sends the whole model at first contact, "zero" (as printed) what the codec makes of it.
-    Kept for comparison only: with a sparsifier the client's model is further from x_t than zero is, since
+    "dense" sends the whole model at first contact, "zero" (as printed) the compressed model.
+    For comparison only: with a sparsifier the client's model is further from x_t than zero is, since
     each coordinate arrives every d/k contacts with d/k times its size; with AA it starts from twice the
     model. `Difference` is the link to use.
     """

@@ -1,4 +1,4 @@
-"""Only what the client's model lacks."""
+"""The compressed difference between the server's model and the client's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind
 from fedpace.vector import Vector, freeze
 
-ROOM_BYTES = 1 << 30  # what "auto" spends on a model per client
+ROOM_BYTES = 1 << 30  # memory that "auto" spends on a model per client
 FIRST = 1  # the version of the initial model
 REFERENCES = ("per_client", "shared", "auto")
 
@@ -30,7 +30,7 @@ class PerClientState:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Compress r = x_t - h, where h is the model the client holds; what is left of r is the error memory.
+    """Compress r = x_t - h, where h is the client's model; the rest of r is the error memory.
 
     EF21-P (Gruntkowska, Tyurin & Richtarik 2023) and, for top-k, its exact form: the k entries where r is
     largest are *set* to their values in x_t, so that h agrees with x_t to the bit wherever it was sent, a
@@ -40,9 +40,9 @@ class Difference:
 
     `reference`: "per_client", one h for each client heard from, in the server's memory; "shared", one public
     model for all and the changes of the last `ring` publications (default: as many as make two models'
-    worth), of which a client gets what it missed; "auto", per client up to a gibibyte.
+    worth), of which a client gets those it missed; "auto", per client up to a gibibyte.
     `first`: "dense" sends the whole model at first contact; "seed" eight bytes from which the client makes the
-    initial model itself, and then what that lacks.
+    initial model itself, and then the difference to it.
     """
 
     codec: Codec
@@ -61,7 +61,7 @@ class Difference:
 
     @property
     def shared(self) -> bool:
-        """False also for a shared reference: what a client is sent depends on what it holds."""
+        """False also for a shared reference: the frame depends on the version a client holds."""
         return False
 
     def init(self, x: Vector, clients: int) -> PerClientState | SharedState:
@@ -99,7 +99,7 @@ class Difference:
         return self.first == "seed" and client not in state.clients
 
     def seeded(self, x: Vector) -> Replica:
-        """What a client holds that has made the initial model itself."""
+        """The state of a client that has made the initial model itself."""
         return Replica(FIRST, x)
 
     def forget(self, client: int, state: PerClientState | SharedState) -> PerClientState | SharedState:
@@ -112,7 +112,7 @@ class Difference:
     def _advance(
         self, x: Vector, version: int, held: Replica | None, rng: np.random.Generator
     ) -> tuple[bytes, Replica]:
-        """The frame for a client that holds `held`, and what it holds afterwards."""
+        """The frame for a client that holds `held`, and its state afterwards."""
         has = 0 if held is None else held.version
         if held is not None and replica.near(x, held.model, self.tau):
             return wire.build(Kind.SKIP, round=version, ref=has), held

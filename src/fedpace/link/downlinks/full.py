@@ -1,4 +1,4 @@
-"""The whole model to everybody."""
+"""The whole model, one frame for all clients."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class FullState:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """One frame per version, made when the version is published and sent to whoever retrieves it.
+    """One frame per version, made when the version is published and sent to each client that retrieves it.
 
-    A past version (Replayed) is encoded when it is asked for.
+    A past version (Replayed) is encoded on request.
     """
 
     codec: Codec = Dense()

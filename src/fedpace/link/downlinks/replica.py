@@ -27,7 +27,7 @@ class Replica:
 
 def near(x: Vector, h: Vector, tau: float) -> bool:
     """Whether h is near enough to x: equal, or ||x - h|| <= tau ||h||."""
-    return np.array_equal(x, h) or thresholds.hardly_changed(x, h, tau)
+    return np.array_equal(x, h) or thresholds.within_norm(x, h, tau)
 
 
 def overwrite(h: Vector, at: Indices, picked: Vector) -> Vector:

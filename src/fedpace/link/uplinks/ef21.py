@@ -1,4 +1,4 @@
-"""Both ends hold an estimate; only its change is sent."""
+"""EF21: both ends hold an estimate, and its compressed change is sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedpace.vector import Vector, freeze
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What both ends hold."""
+    """The state of both ends."""
 
     version: int  # how often it changed
     round: int  # when it last did (the sender's note)
@@ -42,7 +42,7 @@ class EF21:
     def send(
         self, v: Vector, state: Estimate, context: Context, rng: np.random.Generator
     ) -> tuple[bytes, Estimate]:
-        with np.errstate(over="ignore"):  # the codec refuses what is not finite
+        with np.errstate(over="ignore"):  # the codec refuses infinities
             change = v - state.g if state.g.size else v
         frame = self.codec.encode(change, rng)
         g = freeze(add(state.g, self.codec.decode(frame, v.size)))

@@ -1,4 +1,4 @@
-"""The link that remembers nothing."""
+"""The link without state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedpace.vector import Vector
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Send what the codec makes of the vector; what it loses is lost."""
+    """Send the compressed vector; the compression error is lost."""
 
     codec: Codec = Dense()
 
@@ -31,11 +31,11 @@ class Plain:
         return None
 
     def owed(self, v: Vector, e: Vector) -> Vector:
-        """What should reach the server: nothing is carried over."""
+        """The vector to send: no error memory is added."""
         return v
 
     def rest(self, p: Vector, used: Vector, fresh: Vector) -> Vector:
-        """What is carried over: nothing."""
+        """The error memory: always empty."""
         return np.empty(0, p.dtype)
 
 

@@ -1,4 +1,4 @@
-"""The wire frame: 20 bytes of header, then the payload. `len(frame)` is what a transfer costs.
+"""The wire frame: 20 bytes of header, then the payload. `len(frame)` is the cost of a transfer.
 
     offset  type  field
     0       u8    version = 2
@@ -16,7 +16,7 @@ easily as we do. So reading never trusts its input: whatever is wrong is a Frame
 allocated.
 
 Checking a long frame is a pass over memory, so each end does it once: in `parse`, and that is in every codec's
-`decode`. A link uses `peek` to see who is to decode a frame, and acts on its header only afterwards.
+`decode`. A link uses `peek` to choose the decoder, and acts on the header only after decoding.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def build(
 
 
 def _word(fields: bytes, *payload: memoryview) -> int:
-    """The check word of a header and what follows it."""
+    """The check word of a header and its payload."""
     word = crc32(fields + _NO_WORD)
     for part in payload:
         word = crc32(part, word)
@@ -147,7 +147,7 @@ def parse(frame: bytes) -> Header:
 
 
 def peek(frame: bytes) -> Header:
-    """The same without a look at the payload: for who has checked the frame, or leaves that to a codec."""
+    """The same without reading the payload: for a frame that was checked, or that a codec will check."""
     _refuse_foreign(frame)
     try:
         return _header(frame)

@@ -127,7 +127,7 @@ def survives(v: Vector, name: str) -> npt.NDArray[np.bool_]:
 
 
 def as_sent(v: Vector, name: str) -> Vector:
-    """What the receiver will read."""
+    """The vector that the receiver reads."""
     return from_wire(to_wire(v, name).tobytes(), name, v.size, 0)
 
 
