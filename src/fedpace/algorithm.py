@@ -14,8 +14,7 @@ from fedpace.combinations import refuse_impossible
 from fedpace.errors import require, require_number
 from fedpace.limits import Limits
 from fedpace.link import Dense, as_downlink, as_uplink
-from fedpace.link.bind import bound
-from fedpace.link.protocol import Downlink, Uplink
+from fedpace.link.protocol import Downlink, Uplink, bound
 from fedpace.local import SGD
 from fedpace.local.correction import Correction
 from fedpace.pace import Pace, Rounds

@@ -1,4 +1,4 @@
-"""Which rules do not go together, and why: the refusal code, a test and a page of the manual in one table.
+"""Rules that cannot be combined, and why: the refusal code, a test and a page of the manual in one table.
 
 Everything that is not in this table is allowed, published or not.
 """
@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fedpace.aggregate import Mixing, Normalised, Pooled, Weighted
 from fedpace.errors import ConfigError, require, require_flag
-from fedpace.link import Plain
 from fedpace.pace import (
     Buffered,
     ByShare,
@@ -29,7 +30,7 @@ KINDS = {
     "pace": "dispatch",
     "aggregate": "add",
     "server_opt": "apply",
-}  # where a rule goes, and what tells it
+}  # a field of Algorithm, and a method that its rules have
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ def _own_models(a: Algorithm) -> bool:
 
 
 def _remembers(a: Algorithm) -> bool:
-    """The uplink remembers earlier values of a client: lazy rules, EF21, error feedback."""
-    return not isinstance(a.uplink, Plain)
+    """The uplink has state, earlier values of a client: lazy rules, EF21, error feedback."""
+    return a.uplink.init(1, np.dtype(np.float64)) is not None
 
 
 def _selects(a: Algorithm, *rules: type[Any]) -> bool:
@@ -75,8 +76,8 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     Refusal(
         "buffered or immediate pacing, and selection with replacement",
-        "a client at work would be sent a second model",
-        'use select="uniform", which draws among those not at work',
+        "an active client would be sent a second model",
+        'use select="uniform", which draws among the clients that are not active',
         lambda a: isinstance(a.pace, Buffered | Immediate) and _selects(a, WithReplacement, ByShare),
     ),
     Refusal(
@@ -98,8 +99,8 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda a: _averaging(a) and a.aggregate != Pooled(None),
     ),
     Refusal(
-        "mutual averaging (QuAFL), and an uplink that remembers earlier values",
-        "clients send whole models, which no earlier one can stand for or be owed to",
+        "mutual averaging (QuAFL), and an uplink with state",
+        "clients send whole models: an earlier one cannot be reused, nor an error carried over",
         "use a codec alone",
         lambda a: _averaging(a) and _remembers(a),
     ),
@@ -116,7 +117,7 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda a: _own_models(a) and isinstance(a.pace, Replayed | Interrupting),
     ),
     Refusal(
-        "the LAG rule, and anything but rounds of everybody",
+        "the LAG rule, and anything but rounds of all clients",
         "its threshold assumes the sum over all clients at every step",
         'use the "nla" rule, or Rounds(clients_per_round=None)',
         lambda a: (
@@ -128,7 +129,7 @@ REFUSALS: tuple[Refusal, ...] = (
 
 
 def refuse_impossible(algorithm: Algorithm) -> None:
-    """Raise ConfigError for what is no rule at all, and for the first refusal that applies."""
+    """Raise ConfigError for a value that is not a rule, and for the first refusal that applies."""
     for place, method in KINDS.items():
         rule = getattr(algorithm, place)
         require(hasattr(rule, method), place, rule, f"a rule of fedpace.{place}")

@@ -1,6 +1,6 @@
 """The table of refusals is the refusal code, this test and a page of the manual."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from fedpace.aggregate import Mean, Mixing, Normalised, Pooled, Weighted
 from fedpace.algorithm import Algorithm
 from fedpace.combinations import REFUSALS, manual
 from fedpace.errors import ConfigError
-from fedpace.link import Difference, Lazy, TopK
+from fedpace.link import Difference, ErrorFeedback, Lazy, Plain, TopK
 from fedpace.local import SGD, Scaffold
 from fedpace.pace import Buffered, ByShare, Interrupting, Replayed, Rounds, WithReplacement
 
@@ -50,6 +50,32 @@ def test_scheme_a_and_scheme_b_are_both_allowed():
 def test_a_refused_part_is_refused_when_it_is_swapped_in_later():
     with pytest.raises(ConfigError, match="count twice over"):
         replace(a.fednova(), pace=Rounds(2, ByShare()))
+
+
+@dataclass(frozen=True)
+class OwnPlain:
+    """A plain uplink of another type."""
+
+    inner: Plain = Plain()
+
+    def init(self, size, dtype):
+        return None
+
+    def send(self, v, state, context, rng):
+        return self.inner.send(v, state, context, rng)
+
+    def receive(self, frame, state, size):
+        return self.inner.receive(frame, state, size)
+
+    def resync(self, state):
+        return None
+
+
+def test_an_uplink_is_asked_for_its_state_and_not_for_its_type():
+    quafl = a.quafl(clients_per_round=2)
+    assert replace(quafl, up=OwnPlain()).uplink == OwnPlain()
+    with pytest.raises(ConfigError, match="an uplink with state"):
+        replace(quafl, up=ErrorFeedback(TopK(0.5)))
 
 
 def test_the_manual_prints_the_table():

@@ -334,7 +334,7 @@ def distances(down, x, contacts):
 
 
 @pytest.mark.parametrize("ratio, mean", [(8, 4.05), (128, 79.2)])
-def test_the_literal_downlink_is_worse_than_sending_zeros(ratio, mean):
+def test_a_compressed_model_is_worse_than_zeros(ratio, mean):
     """A9, finding 3: a Gaussian model, top-k with memory of the model itself.
 
     Without memory the loss is the share of ||x||^2 within z, P(|x| > z) = r: 1 - r - 2 z phi(z).

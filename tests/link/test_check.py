@@ -85,6 +85,21 @@ class Hides(Dense):
         return super().encode(np.nan_to_num(v), rng)
 
 
+class Rounds(TopK):
+    """Rounds its values and says that it does not."""
+
+    def exact(self, dtype):
+        return True
+
+
+class Backwards(TopK):
+    def encode(self, v, rng):
+        return TopK(self.ratio).encode(v, rng)
+
+    def support(self, v):
+        return super().support(v)[::-1]
+
+
 @pytest.mark.parametrize(
     "codec, error, says",
     [
@@ -101,6 +116,8 @@ class Hides(Dense):
             AssertionError,
             "claims to be unbiased",
         ),
+        (Rounds(1 / 8, "fp16"), AssertionError, "arrive unchanged; not so"),
+        (Backwards(1 / 8), AssertionError, "support must ascend"),
         (Claims(ScaledSign(), contraction=lambda size: 1 - 2 / size), AssertionError, "claimed"),
     ],
 )

@@ -1,6 +1,7 @@
 """Links downwards: what clients hold, how those who were away catch up, and the paper's own downlink."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -89,10 +90,10 @@ def test_a_past_version_is_encoded_when_it_is_asked_for():
     assert wire.parse(frame).round == 0
 
 
-# ---------------------------------------------------------------- literal
+# ---------------------------------------------------------------- compressed model
 
 
-def test_the_literal_downlink_of_a_frozen_model_never_settles():
+def test_compressing_a_frozen_model_never_settles():
     """O17: theta = (1, 1, 1, 1), top-1: each coordinate comes every fourth time with four times its size."""
     models, _ = received(CompressedModel(TopK(1 / 4), first="zero"), np.ones(4), 12)
     size = np.minimum(np.arange(1, 13), 4)
@@ -102,20 +103,20 @@ def test_the_literal_downlink_of_a_frozen_model_never_settles():
     np.testing.assert_allclose(relative[:6], (0.75, 1, 1.75, 3, 3, 3))
 
 
-def test_the_literal_memory_outgrows_the_model():
+def test_the_error_memory_of_a_compressed_model_outgrows_the_model():
     """O17: ||E|| / ||theta|| -> 1.8708286934."""
     _, server = received(CompressedModel(TopK(1 / 4), first="zero"), np.ones(4), 40)
     ratio = np.linalg.norm(server.state.clients[1].held.memory) / 2
     assert ratio == pytest.approx(1.8708286934, abs=1e-10)
 
 
-def test_the_literal_downlink_accelerates_to_twice_the_model():
+def test_a_compressed_model_under_aa_becomes_twice_the_model():
     """O18: identity, theta = 1, tau = .1: 1, 2, 0, 1, 2, 0."""
     models, _ = received(CompressedModel(Dense(), "aa", 0.1, first="zero"), np.ones(1), 6)
     np.testing.assert_array_equal(models[:, 0], (1, 2, 0, 1, 2, 0))
 
 
-def test_the_literal_downlink_starts_with_the_whole_model_unless_told_otherwise():
+def test_a_compressed_model_starts_whole_unless_told_otherwise():
     server = Wire(CompressedModel(TopK(1 / 4)), THETA)
     np.testing.assert_array_equal(server.retrieve(2), THETA)
     server.publish(THETA)
@@ -124,7 +125,7 @@ def test_the_literal_downlink_starts_with_the_whole_model_unless_told_otherwise(
     assert set(server.state.clients) == {2}, "only clients heard from are remembered"
 
 
-def test_the_literal_downlink_repeats_itself_under_nla():
+def test_a_compressed_model_is_reused_under_nla():
     models, server = received(CompressedModel(Dense(), "nla", 0.3), np.full(2, 1.25), 2, first=np.ones(2))
     np.testing.assert_array_equal(models, [(1, 1), (1.5, 1.5)])
     assert server.kinds() == ["DENSE", "SKIP", "DENSE"]
@@ -298,6 +299,85 @@ def test_auto_spends_a_gibibyte_on_references():
     assert isinstance(link.init(x, 129), SharedState)
 
 
+# ---------------------------------------------------------------- codecs of one's own
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Another codec's bytes, and nothing said about them."""
+
+    inner: object
+
+    def bind(self, layout):
+        return type(self)(self.inner.bind(layout))
+
+    def encode(self, v, rng):
+        return self.inner.encode(v, rng)
+
+    def decode(self, frame, size):
+        return self.inner.decode(frame, size)
+
+
+@dataclass(frozen=True)
+class Answers(Quiet):
+    """Another codec's bytes and answers, but not its type."""
+
+    @property
+    def ratio(self):
+        return self.inner.ratio
+
+    @property
+    def index(self):
+        return self.inner.index
+
+    def exact(self, dtype):
+        return self.inner.exact(dtype)
+
+    def support(self, v):
+        return self.inner.support(v)
+
+
+def frames_of(link):
+    """The frames to three clients that come every round, every second and every third."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=60)
+    server = Wire(link, x)
+    for version in range(8):
+        for client in range(3):
+            if version % (client + 1) == 0:
+                server.retrieve(client)
+        x = x + (rng.random(60) < 0.2) * rng.normal(size=60)
+        server.publish(x)
+    return server.log
+
+
+@pytest.mark.parametrize("reference", ["per_client", "shared"])
+@pytest.mark.parametrize(
+    "codec", [TopK(0.1), TopK(0.1, index="u32"), TopK(0.1, "fp16"), Dense(), Dense("fp16")], ids=str
+)
+def test_a_codec_is_asked_for_its_answers_and_not_for_its_type(codec, reference):
+    expected = frames_of(Difference(codec, reference=reference))
+    assert frames_of(Difference(Answers(codec), reference=reference)) == expected
+
+
+@pytest.mark.parametrize("reference", ["per_client", "shared"])
+def test_a_codec_that_says_nothing_about_its_entries_adds_to_them(reference):
+    server = Wire(Difference(Quiet(TopK(1 / 4)), reference=reference), np.zeros(4))
+    server.retrieve(0)
+    server.publish(THETA)
+    np.testing.assert_array_equal(server.retrieve(0), (4, 0, 0, 0))
+    assert server.kinds() == ["DENSE", "SPARSE"] and wire.parse(server.log[1]).flags & wire.DIFF
+
+
+def test_the_ring_of_a_shared_reference_holds_two_models_worth():
+    """Top-1/4: eight changes; where the number of entries is open, or changes are added, one."""
+    for codec, kept in ((TopK(1 / 4), 8), (Answers(TopK(1 / 4)), 8), (Dense(), 1), (Quiet(TopK(1 / 4)), 1)):
+        server = Wire(Difference(codec, reference="shared"), np.zeros(4))
+        for shift in range(1, 11):
+            server.publish(THETA * 2.0**shift)
+        assert len(server.state.changes) == kept
+
+
 # ---------------------------------------------------------------- agreement and loss
 
 
@@ -364,8 +444,11 @@ def test_frames_of_other_links_are_refused(link, foreign):
             "Difference.reference must be per_client or shared",
         ),
         (lambda: Difference(TopK(0.5), ring=0), "Difference.ring must be a whole number >= 1; got 0"),
-        (lambda: CompressedModel(TopK(0.5), rule="lag"), "Literal.rule must be nla or aa; got 'lag'"),
-        (lambda: CompressedModel(TopK(0.5), first="seed"), "Literal.first must be dense or zero; got 'seed'"),
+        (lambda: CompressedModel(TopK(0.5), rule="lag"), "CompressedModel.rule must be nla or aa; got 'lag'"),
+        (
+            lambda: CompressedModel(TopK(0.5), first="seed"),
+            "CompressedModel.first must be dense or zero; got 'seed'",
+        ),
         (lambda: CompressedModel(Quantize(4)), "ErrorFeedback.codec must contract"),
         (lambda: as_downlink(Lazy("nla", 0.5)), "a downlink must be a codec or a Downlink; got Lazy"),
     ],

@@ -6,34 +6,27 @@ from typing import Unpack
 
 from fedpace.algorithm import Algorithm
 from fedpace.algorithms.named import named
-from fedpace.algorithms.parameters import Synchronous, SynchronousAMSGrad, amsgrad_of, rounds
+from fedpace.algorithms.parameters import (
+    Synchronous,
+    SynchronousAdam,
+    SynchronousAMSGrad,
+    adam_of,
+    amsgrad_of,
+    rounds,
+)
 from fedpace.server_opt import Adagrad, Adam, Yogi
 
 
-@named()
-def fedadam(
-    *,
-    server_lr: float = 0.03,
-    b1: float = 0.9,
-    b2: float = 0.99,
-    eps: float = 1e-3,
-    **shared: Unpack[Synchronous],
-) -> Algorithm:
+@named(server_lr=0.03)
+def fedadam(**shared: Unpack[SynchronousAdam]) -> Algorithm:
     """Adam on the mean displacement, without bias correction."""
-    return Algorithm(**rounds(shared), server_opt=Adam(server_lr, b1, b2, eps))
+    return Algorithm(**rounds(shared), server_opt=Adam(*adam_of(shared)))
 
 
-@named()
-def fedyogi(
-    *,
-    server_lr: float = 0.03,
-    b1: float = 0.9,
-    b2: float = 0.99,
-    eps: float = 1e-3,
-    **shared: Unpack[Synchronous],
-) -> Algorithm:
+@named(server_lr=0.03)
+def fedyogi(**shared: Unpack[SynchronousAdam]) -> Algorithm:
     """Yogi: like FedAdam, with a second moment that moves by bounded steps."""
-    return Algorithm(**rounds(shared), server_opt=Yogi(server_lr, b1, b2, eps))
+    return Algorithm(**rounds(shared), server_opt=Yogi(*adam_of(shared)))
 
 
 @named()

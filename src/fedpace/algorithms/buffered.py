@@ -5,7 +5,7 @@ FedBuff: Nguyen et al., AISTATS 2022. FedAsync: Xie, Koyejo & Gupta 2019. CA2FL 
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 from fedpace.aggregate import Cached, Mean, Mixing, staleness_weight
 from fedpace.algorithm import Algorithm
@@ -14,6 +14,7 @@ from fedpace.algorithms.parameters import (
     BufferedMomentum,
     LocalTraining,
     Select,
+    Staleness,
     buffered,
     momentum_of,
     training,
@@ -26,7 +27,7 @@ def fedasync(
     *,
     concurrency: int | None = 20,
     alpha: float = 0.6,
-    staleness: Any = "poly",
+    staleness: Staleness = "poly",
     prox_mu: float = 0.0,
     max_staleness: int | None = None,
     select: Select = "uniform",
@@ -42,7 +43,7 @@ def fedasync(
 
 @named()
 def fedbuff(
-    *, staleness: Any = None, max_staleness: int | None = None, **shared: Unpack[BufferedMomentum]
+    *, staleness: Staleness = None, max_staleness: int | None = None, **shared: Unpack[BufferedMomentum]
 ) -> Algorithm:
     """A server step whenever `buffer` updates have come from `concurrency` active clients."""
     rules = buffered(shared, max_staleness)

@@ -38,7 +38,7 @@ LITERAL_WARNING = (
 
 
 class LazyUplink(SynchronousAMSGrad, total=False):
-    """FedAMS with an uplink that judges each value before it is sent."""
+    """FedAMS with a lazy uplink."""
 
     tau: float
     max_staleness: int | None
@@ -65,7 +65,7 @@ TWO_WAY = {**COMPRESSED, "down_codec": "topk:1/8", "tau_down": 0.0}
 
 
 def _reference(mode: str, rule: str) -> str:
-    """What a fresh value is compared with."""
+    """The value that a fresh one is compared with."""
     require(mode in MODES, "mode", mode, " or ".join(MODES))
     if mode == "literal":
         warnings.warn(LITERAL_WARNING, UserWarning, stacklevel=5)

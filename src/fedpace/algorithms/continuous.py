@@ -29,7 +29,7 @@ class ContinuousMomentum(LocalTraining, ServerMomentum, total=False):
 
 
 class Interrupted(LocalTraining, total=False):
-    """Local training until the server asks."""
+    """Local training until the server interrupts it."""
 
     clients_per_round: int
     server_period: float | None
@@ -83,7 +83,7 @@ def asysg(
 def favano(*, rescale: str = "steps", **shared: Unpack[Interrupted]) -> Algorithm:
     """Interrupt clients at the server's own rhythm and rescale their partial progress.
 
-    `steps` (or `epochs`) is the most they do; 50 where nothing is said.
+    `steps` (or `epochs`) is the maximum of a session; 50 steps by default.
     """
     return Algorithm(**_interrupting(shared, averaging=False), aggregate=Pooled(rescale))
 
@@ -92,14 +92,14 @@ def favano(*, rescale: str = "steps", **shared: Unpack[Interrupted]) -> Algorith
 def quafl(**shared: Unpack[Interrupted]) -> Algorithm:
     """Interrupt clients at the server's own rhythm; server and clients average each other's models.
 
-    `steps` (or `epochs`) is the most they do; 50 where nothing is said.
+    `steps` (or `epochs`) is the maximum of a session; 50 steps by default.
     """
     return Algorithm(**_interrupting(shared, averaging=True), aggregate=Pooled(None))
 
 
 def _interrupting(given: Interrupted, *, averaging: bool) -> dict[str, Any]:
     select = selection(given["select"])
-    if given["steps"] is None and given["epochs"] is None:
-        given["steps"] = 50
     pace = Interrupting(given["clients_per_round"], given["server_period"], averaging, select)
-    return {"pace": pace, **training(given)}
+    open_end = given["steps"] is None and given["epochs"] is None
+    limited: Interrupted = {**given, "steps": 50} if open_end else given
+    return {"pace": pace, **training(limited)}

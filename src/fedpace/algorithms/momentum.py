@@ -55,7 +55,7 @@ def multistage_fedgm(
 ) -> Algorithm:
     """FedGM whose rates drop in stages; stage ends and momenta follow from the rates (Algorithm 3, Eq. 3).
 
-    `nu` is 0.9 where nothing is said, and beta's with `couple="nag"`.
+    `nu` is 0.9 by default, and equal to beta with `couple="nag"`.
     """
     stages = multistage(server_lr, rounds, beta, _nu(nu, couple), couple)
     return Algorithm(**_rounds(shared), server_opt=stages)
@@ -75,11 +75,11 @@ def autonomous_fedgm(
     k_ref: float | str = 1.0,
     **shared: Unpack[BufferedAsync],
 ) -> Algorithm:
-    """FedGM for clients that come when they like, from stale models, with work of their own choice (Algorithm 4).
+    """FedGM with asynchronous clients that choose their own local steps, from stale models (Algorithm 4).
 
     `history=None` is event-driven: a step whenever `buffer` updates have come. `history=R` is the paper's own
     simulation: rounds whose clients start from one of the last R models. Several `server_lr` make stages.
-    `nu` is 0.9 where nothing is said, and beta's with `couple="nag"`.
+    `nu` is 0.9 by default, and equal to beta with `couple="nag"`.
     """
     rules = buffered(shared)
     if history is not None:

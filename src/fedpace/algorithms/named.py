@@ -1,4 +1,4 @@
-"""Functions that make algorithms: each states what is its own, the shared parameters are filled in."""
+"""Functions that make algorithms: each declares its own parameters, the shared ones are filled in."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ P = ParamSpec("P")
 
 
 def named(**defaults: Any) -> Callable[[Callable[P, Algorithm]], Callable[P, Algorithm]]:
-    """Make a function an algorithm's: it gives the algorithm its own name, and has all its parameters.
+    """Give the algorithm that a function makes the function's name, and the function the shared parameters.
 
-    The parameters in the TypedDict of its `**shared` come first, with the common defaults or with the ones given
-    here. They show in its signature, so that help, completion and the command line know them.
+    Those in the TypedDict of its `**shared` come first, with the common defaults or with the ones given here.
+    They show in its signature, so that help, completion and the command line know them.
     """
 
     def decorate(function: Callable[P, Algorithm]) -> Callable[P, Algorithm]:
@@ -29,9 +29,12 @@ def named(**defaults: Any) -> Callable[[Callable[P, Algorithm]], Callable[P, Alg
         @wraps(function)
         def algorithm(*wrong: P.args, **given: P.kwargs) -> Algorithm:
             if wrong:
-                raise TypeError(f"{function.__name__} takes parameters by name; got {wrong[0]!r}")
-            for name in given.keys() - values.keys():
-                raise unknown(f"parameter of {function.__name__}", name, values)
+                raise TypeError(
+                    f"{function.__name__} takes parameters by name, as in client_lr=0.1; got {wrong[0]!r}"
+                )
+            for name in given:
+                if name not in values:
+                    raise unknown(f"parameter of {function.__name__}", name, values)
             made = function(**{**values, **given})  # type: ignore[call-arg]
             return replace(made, name=function.__name__)
 

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from fedpace.aggregate import Mean, Weighted
 from fedpace.aggregate.protocol import Aggregator
+from fedpace.aggregate.staleness import Weight
 from fedpace.errors import ConfigError, require, require_number
 from fedpace.link import Dense, Quantize, RandK, ScaledSign, TopK
 from fedpace.link.protocol import Codec
@@ -19,11 +20,12 @@ from fedpace.server_opt import AMSGrad, Momentum
 Steps = int | Sequence[int] | Sequence[Sequence[int]] | None
 Epochs = int | tuple[int, int] | None
 CodecLike = str | Codec
+Staleness = str | Sequence[str | float] | Weight | None
 Select = str | Selection | Sequence[Sequence[int]]
 
 
 class OneStep(TypedDict, total=False):
-    """What every algorithm takes: the clients' steps, and the server's bound on the length of updates."""
+    """Parameters of every algorithm: the clients' steps, and the server's bound on the length of updates."""
 
     client_lr: float
     batch_size: int | None
@@ -62,16 +64,23 @@ class ServerMomentum(TypedDict, total=False):
     nu: float
 
 
-class ServerAMSGrad(TypedDict, total=False):
+class ServerAdam(TypedDict, total=False):
     server_lr: float
     b1: float
     b2: float
     eps: float
+
+
+class ServerAMSGrad(ServerAdam, total=False):
     option: int
 
 
 class SynchronousMomentum(Synchronous, ServerMomentum, total=False):
     """Rounds, and general momentum on the server."""
+
+
+class SynchronousAdam(Synchronous, ServerAdam, total=False):
+    """Rounds, and Adam or a relative on the server."""
 
 
 class SynchronousAMSGrad(Synchronous, ServerAMSGrad, total=False):
@@ -105,7 +114,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def training(given: LocalTraining, **more: Any) -> dict[str, Any]:
-    """The local rule, one pass over the data where nothing is said, and the clip."""
+    """The local rule, by default one epoch, and the clip."""
     lr, steps, epochs = given["client_lr"], given["steps"], given["epochs"]
     require_number(lr, "client_lr", above=0, below=math.inf, allowed="> 0")
     require(steps is None or epochs is None, "steps and epochs", (steps, epochs), "one of the two")
@@ -132,12 +141,17 @@ def momentum_of(given: ServerMomentum) -> Momentum:
     return Momentum(given["server_lr"], given["beta"], given["nu"])
 
 
+def adam_of(given: ServerAdam) -> tuple[float, float, float, float]:
+    """The first arguments of Adam and its relatives."""
+    return given["server_lr"], given["b1"], given["b2"], given["eps"]
+
+
 def amsgrad_of(given: ServerAMSGrad) -> AMSGrad:
-    return AMSGrad(given["server_lr"], given["b1"], given["b2"], given["eps"], given["option"])
+    return AMSGrad(*adam_of(given), given["option"])
 
 
 def weighted(weighting: str) -> Aggregator:
-    """Every client the same, or in proportion to its samples."""
+    """The mean of the updates, uniform or in proportion to the clients' samples."""
     require(weighting in ("uniform", "samples"), "weighting", weighting, "uniform or samples")
     return Mean() if weighting == "uniform" else Weighted()
 

@@ -33,12 +33,12 @@ def two_way(
     server_opt: ServerOpt | None = None,
     **shared: Unpack[SynchronousAMSGrad],
 ) -> Algorithm:
-    """Compressed in both directions: only what the client's model lacks goes down, with error feedback up.
+    """Compressed in both directions: differences to the client's model down, error feedback up.
 
-    Down, each client is sent the largest entries of what its model lacks, so the residual is the memory and nothing
-    can build up. A new client makes the initial model from the seed; `first="dense"` sends it instead, for models
-    that no seed can make. Up, `memory="ef"` is error feedback and `"ef21"` the difference to an estimate that both
-    ends hold; with `tau` > 0 an upload that hardly changed is skipped.
+    Down, each client is sent the largest entries of the difference between the server's model and its own, so the
+    residual is the error memory and no error can build up. A new client makes the initial model from the seed;
+    `first="dense"` sends it instead, for models that no seed can make. Up, `memory="ef"` is error feedback and
+    `"ef21"` the difference to an estimate that both ends hold; with `tau` > 0 an upload that hardly changed is skipped.
     `pace` is rounds, buffered, polled, arrivals or a rule.
     """
     rules = rounds(shared)

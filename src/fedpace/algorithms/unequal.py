@@ -6,13 +6,24 @@ SCAFFOLD: Karimireddy et al., ICML 2020.
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 from fedpace.aggregate import Normalised
 from fedpace.algorithm import Algorithm
 from fedpace.algorithms.named import named
 from fedpace.algorithms.parameters import SynchronousMomentum, momentum_of, rounds
 from fedpace.local import Scaffold, VarianceReduced
+
+
+class NormalisedAveraging(SynchronousMomentum, total=False):
+    """Rounds whose updates are divided by the local work, and general momentum on the server."""
+
+    tau_eff: str | float
+    momentum: float
+    prox_mu: float
+
+
+NOVA = {"weighting": "samples", "tau_eff": "population", "momentum": 0.0, "prox_mu": 0.0}
 
 
 @named(weighting="samples")
@@ -24,14 +35,8 @@ def fedprox(
     return Algorithm(**rules, server_opt=momentum_of(shared))
 
 
-@named(weighting="samples")
-def fednova(
-    *,
-    tau_eff: str | float = "population",
-    momentum: float = 0.0,
-    prox_mu: float = 0.0,
-    **shared: Unpack[SynchronousMomentum],
-) -> Algorithm:
+@named(**NOVA)
+def fednova(**shared: Unpack[NormalisedAveraging]) -> Algorithm:
     """Average normalised updates, so that clients that do more steps do not pull the optimum to themselves.
 
     `tau_eff`: "population" (the same for every round, so that sampled rounds are unbiased), "sampled" (of a round's
@@ -39,28 +44,22 @@ def fednova(
     server's; both together are the paper's hybrid (its undamped factor gmf is beta = gmf, nu = 1,
     server_lr = 1 / (1 - gmf)).
     """
-    rules = rounds(shared, momentum=momentum, prox_mu=prox_mu)
-    rules["aggregate"] = Normalised(tau_eff, shared["weighting"])
-    return Algorithm(**rules, server_opt=momentum_of(shared))
+    return Algorithm(**_normalised(shared), server_opt=momentum_of(shared))
 
 
-@named(weighting="samples")
-def fednova_vr(
-    *,
-    tau_eff: str | float = "population",
-    momentum: float = 0.0,
-    prox_mu: float = 0.0,
-    accumulate: bool = True,
-    **shared: Unpack[SynchronousMomentum],
-) -> Algorithm:
+@named(**NOVA)
+def fednova_vr(*, accumulate: bool = True, **shared: Unpack[NormalisedAveraging]) -> Algorithm:
     """FedNova with cross-client variance reduction; `accumulate=False` is the rule as printed, which stops short."""
-    weighting, rules = shared["weighting"], rounds(shared, momentum=momentum, prox_mu=prox_mu)
-    rules["aggregate"] = Normalised(tau_eff, weighting)
-    correction = VarianceReduced(accumulate, weighting)
-    return Algorithm(**rules, correction=correction, server_opt=momentum_of(shared))
+    correction = VarianceReduced(accumulate, shared["weighting"])
+    return Algorithm(**_normalised(shared), correction=correction, server_opt=momentum_of(shared))
 
 
 @named()
 def scaffold(**shared: Unpack[SynchronousMomentum]) -> Algorithm:
     """Control variates move every local gradient towards the mean of all clients', which removes client drift."""
     return Algorithm(**rounds(shared), correction=Scaffold(), server_opt=momentum_of(shared))
+
+
+def _normalised(given: NormalisedAveraging) -> dict[str, Any]:
+    rules = rounds(given, momentum=given["momentum"], prox_mu=given["prox_mu"])
+    return {**rules, "aggregate": Normalised(given["tau_eff"], given["weighting"])}

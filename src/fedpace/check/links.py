@@ -9,7 +9,7 @@ import numpy as np
 
 from fedpace.check.purity import assert_value, guarded, pure
 from fedpace.errors import FrameError
-from fedpace.link.protocol import Codec, Context, Downlink, Uplink
+from fedpace.link.protocol import Codec, Context, Downlink, Uplink, sends_exactly
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind, ResyncError
 from fedpace.vector import Layout, Vector, freeze
@@ -28,6 +28,7 @@ def check_codec(codec: Codec, *, size: int = 60, draws: int = 400, seed: int = 0
         assert frame == again, f"{codec}: the same vector and stream gave different bytes"
         _check_frame(codec, frame, v)
         _check_claims(codec, v, draws, rng)
+        _check_entries(codec, v, rng)
     _check_not_finite(codec, size, rng)
     half = Layout.of({"a": (size // 2,), "b": (size - size // 2,)})
     v = freeze(rng.normal(size=size))
@@ -165,6 +166,20 @@ def _check_claims(codec: Codec, v: Vector, draws: int, rng: np.random.Generator)
     spread = math.sqrt((omega or 0.0) * norm2 / draws) if by_chance else 0.0
     allowed = SIGMAS * spread + rounding * math.sqrt(norm2)
     assert omega is None or bias <= allowed, f"{codec}: claims to be unbiased; is off by {bias} on {v}"
+
+
+def _check_entries(codec: Codec, v: Vector, rng: np.random.Generator) -> None:
+    """Entries that are said to arrive unchanged do, and no others arrive."""
+    if not sends_exactly(codec, v.dtype):
+        return
+    at = codec.support(v)
+    expected = np.zeros_like(v)
+    expected[at] = v[at]
+    assert (np.diff(at) > 0).all(), f"{codec}: the positions of support must ascend; got {at}"
+    decoded = codec.decode(codec.encode(v, rng), v.size)
+    assert np.array_equal(decoded, expected), (
+        f"{codec}: says that entries {at} arrive unchanged; not so for {v}"
+    )
 
 
 def _draws(codec: Codec, v: Vector, rng: np.random.Generator) -> bool:

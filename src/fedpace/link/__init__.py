@@ -1,7 +1,6 @@
 """Stop 2: vector <-> exact bytes, up and down."""
 
 from fedpace.errors import FrameError
-from fedpace.link.adapt import as_downlink, as_uplink
 from fedpace.link.codecs.dense import Dense
 from fedpace.link.codecs.quantise import Quantize, dequantise, quantise
 from fedpace.link.codecs.rand_k import RandK
@@ -9,12 +8,12 @@ from fedpace.link.codecs.scaled_sign import ScaledSign
 from fedpace.link.codecs.top_k import TopK
 from fedpace.link.downlinks.compressed_model import CompressedModel
 from fedpace.link.downlinks.difference import Difference
-from fedpace.link.downlinks.full import Full
-from fedpace.link.protocol import Codec, Context, Downlink, Uplink
+from fedpace.link.downlinks.full import Full, as_downlink
+from fedpace.link.protocol import Codec, Context, Downlink, ExactEntries, Uplink
 from fedpace.link.uplinks.ef21 import EF21
 from fedpace.link.uplinks.error_feedback import ErrorFeedback
 from fedpace.link.uplinks.lazy import Lazy
-from fedpace.link.uplinks.plain import Plain
+from fedpace.link.uplinks.plain import Plain, as_uplink
 from fedpace.link.wire.describe import FrameInfo, describe
 from fedpace.link.wire.frame import NonFiniteError, Phantom, ResyncError
 
@@ -30,6 +29,7 @@ __all__ = [
     "Difference",
     "Downlink",
     "ErrorFeedback",
+    "ExactEntries",
     "FrameError",
     "FrameInfo",
     "Full",

@@ -1,1 +1,1 @@
-"""Codecs: a vector as one frame, and back. They remember nothing."""
+"""Codecs: a vector to one frame and back, without state."""

@@ -1,9 +1,9 @@
-"""Every value, as it is."""
+"""All values, unchanged or rounded to a narrower type."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from fedpace.link.protocol import Codec
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire import values
 from fedpace.link.wire.frame import Kind
+from fedpace.link.wire.indices import Indices
 from fedpace.vector import Layout, Vector
 
 
@@ -23,6 +24,8 @@ class Dense:
     """
 
     dtype: str | None = None
+    ratio: ClassVar[float | None] = None
+    index: ClassVar[str] = "auto"
 
     def __post_init__(self) -> None:
         values.require_type(self.dtype, "Dense.dtype")
@@ -42,6 +45,12 @@ class Dense:
     def contraction(self, size: int) -> float:
         return values.roundoff(self.dtype) ** 2
 
+    def exact(self, dtype: np.dtype[np.floating]) -> bool:
+        return values.exact(dtype, self.dtype)
+
+    def support(self, v: Vector) -> Indices:
+        return np.flatnonzero(v)
+
 
 def encode_dense(v: Vector, dtype: str | None = None, round: int = 0) -> bytes:
     name = values.type_name(v, dtype)
@@ -49,8 +58,8 @@ def encode_dense(v: Vector, dtype: str | None = None, round: int = 0) -> bytes:
 
 
 def encode_stamped(codec: Codec, v: Vector, rng: np.random.Generator, round: int) -> bytes:
-    """The codec's frame with its round; a dense one, the longest there is, without a second copy."""
-    if type(codec) is Dense:
+    """The codec's frame with its round."""
+    if type(codec) is Dense:  # the same bytes, without a second copy of the longest frame there is
         return encode_dense(v, codec.dtype, round)
     return wire.stamp(codec.encode(v, rng), round=round)
 
@@ -61,7 +70,7 @@ def decode_dense(frame: bytes, size: int) -> Vector:
 
 
 def decode_unflagged(codec: Codec, frame: bytes, size: int) -> Vector:
-    """What a codec reads from a frame that builds on nothing."""
+    """The vector of a frame that needs no earlier one."""
     v = codec.decode(frame, size)
     wire.refuse_link_flags(frame)
     return v

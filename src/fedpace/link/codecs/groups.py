@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 
-from fedpace.errors import require
+from fedpace.errors import require, require_number
 from fedpace.vector import Layout
 
 Groups = tuple[int, ...]  # sizes of the tensors; () is one group, the whole vector
+
+
+def require_ratio(ratio: object, what: str) -> None:
+    require_number(ratio, what, above=0, high=1, allowed="in (0, 1]")
 
 
 def of(layout: Layout) -> Groups:
@@ -31,6 +35,11 @@ def bounds(groups: Groups) -> list[int]:
 def kept(ratio: float, size: int) -> int:
     """k = max(1, ceil(ratio d)); a product that is whole but for rounding is not rounded up."""
     return min(size, max(1, math.ceil(round(ratio * size, 9))))
+
+
+def counts(ratio: float, sizes: Groups) -> Groups:
+    """k of every group."""
+    return tuple(kept(ratio, size) for size in sizes)
 
 
 def least_kept(ratio: float, sizes: Groups) -> float:

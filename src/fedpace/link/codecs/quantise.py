@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,7 @@ class Quantize:
         u = uniform(rng, v) if self.stochastic else None
         sign_bit = 1 << (self.bits - 1)
         codes, scales = _codes(v, at, self.bits, u, (0, sign_bit, 1), name)
-        parts: list[npt.NDArray[Any]] = []
+        parts: list[npt.NDArray[np.generic]] = []
         for g, (low, high) in enumerate(zip(at, at[1:], strict=False)):
             parts += values.to_wire(scales[g : g + 1], name), pack.pack(codes[low:high], self.bits)
         return wire.build(Kind.QUANT, *parts, flags=self._flags(name), aux=self.bits)

@@ -1,4 +1,4 @@
-"""Entries chosen by lot."""
+"""Entries drawn at random."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Self
 
 import numpy as np
 
-from fedpace.errors import FrameError, require_flag, require_number
+from fedpace.errors import require_flag
 from fedpace.link.codecs import groups
 from fedpace.link.codecs.groups import Groups
 from fedpace.link.wire import indices, sparse, values
-from fedpace.link.wire.frame import Kind
 from fedpace.vector import Layout, Vector
 
 
@@ -31,7 +30,7 @@ class RandK:
     groups: Groups = ()
 
     def __post_init__(self) -> None:
-        require_number(self.ratio, "RandK.ratio", above=0, high=1, allowed="in (0, 1]")
+        groups.require_ratio(self.ratio, "RandK.ratio")
         require_flag(self.unbiased, "RandK.unbiased")
         values.require_type(self.values, "RandK.values")
         indices.require_index(self.index, "RandK.index")
@@ -39,30 +38,21 @@ class RandK:
     def bind(self, layout: Layout) -> Self:
         return replace(self, groups=groups.of(layout))
 
-    def counts(self, size: int) -> Groups:
-        """k of every group."""
-        return tuple(groups.kept(self.ratio, d) for d in self._sizes(size))
-
     def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
-        name = values.type_name(v, self.values)
+        name, sizes = values.type_name(v, self.values), self._sizes(v.size)
         values.finite(v, "rand-k")
         at, picked = [np.empty(0, np.int64)], [v[:0]]
         low = 0
-        for d, k in zip(self._sizes(v.size), self.counts(v.size), strict=True):
+        for d, k in zip(sizes, groups.counts(self.ratio, sizes), strict=True):
             chosen = low + np.sort(rng.choice(d, k, replace=False))
             at.append(chosen)
             picked.append(v[chosen] * v.dtype.type(d / max(1, k)) if self.unbiased else v[chosen])
             low += d
-        where, what = np.concatenate(at), np.concatenate(picked)
-        keep = values.survives(what, name)
-        return sparse.write(Kind.SPARSE, where[keep], what[keep], v.size, name, self.index)
+        return sparse.encode(np.concatenate(at), np.concatenate(picked), v.size, name, self.index)
 
     def decode(self, frame: bytes, size: int) -> Vector:
-        most = sum(self.counts(size))
-        at, picked = sparse.read(frame, Kind.SPARSE, size, most, self.values, self.index)
-        if not picked.all():
-            raise FrameError("SPARSE: a value is zero")
-        return sparse.spread(at, picked, size)
+        most = sum(groups.counts(self.ratio, self._sizes(size)))
+        return sparse.decode(frame, size, most, self.values, self.index)
 
     def omega(self, size: int) -> float | None:
         return 1 / groups.least_kept(self.ratio, self._sizes(size)) - 1 if self.unbiased else None

@@ -7,12 +7,10 @@ from typing import Self
 
 import numpy as np
 
-from fedpace.errors import FrameError, require_number
 from fedpace.link.codecs import groups
 from fedpace.link.codecs.groups import Groups
 from fedpace.link.codecs.select import largest
 from fedpace.link.wire import indices, sparse, values
-from fedpace.link.wire.frame import Kind
 from fedpace.link.wire.indices import Indices
 from fedpace.vector import Layout, Vector
 
@@ -32,7 +30,7 @@ class TopK:
     groups: Groups = ()
 
     def __post_init__(self) -> None:
-        require_number(self.ratio, "TopK.ratio", above=0, high=1, allowed="in (0, 1]")
+        groups.require_ratio(self.ratio, "TopK.ratio")
         values.require_type(self.values, "TopK.values")
         indices.require_index(self.index, "TopK.index")
 
@@ -41,30 +39,23 @@ class TopK:
 
     def counts(self, size: int) -> Groups:
         """k of every group."""
-        return tuple(groups.kept(self.ratio, d) for d in self._sizes(size))
+        return groups.counts(self.ratio, self._sizes(size))
+
+    def exact(self, dtype: np.dtype[np.floating]) -> bool:
+        return values.exact(dtype, self.values)
 
     def support(self, v: Vector) -> Indices:
-        """The positions that are kept, ascending."""
         at = groups.bounds(self._sizes(v.size))
         parts = zip(at, at[1:], self.counts(v.size), strict=False)
         found = [low + largest(v[low:high], k) for low, high, k in parts]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
-        name = values.type_name(v, self.values)
         at = self.support(v)
-        picked = v[at]
-        keep = values.survives(picked, name)
-        if not keep.all():
-            at, picked = at[keep], picked[keep]
-        return sparse.write(Kind.SPARSE, at, picked, v.size, name, self.index)
+        return sparse.encode(at, v[at], v.size, values.type_name(v, self.values), self.index)
 
     def decode(self, frame: bytes, size: int) -> Vector:
-        most = sum(self.counts(size))
-        at, picked = sparse.read(frame, Kind.SPARSE, size, most, self.values, self.index)
-        if not picked.all():
-            raise FrameError("SPARSE: a value is zero")
-        return sparse.spread(at, picked, size)
+        return sparse.decode(frame, size, sum(self.counts(size)), self.values, self.index)
 
     def contraction(self, size: int) -> float:
         return 1 - groups.least_kept(self.ratio, self._sizes(size)) * (1 - values.roundoff(self.values) ** 2)

@@ -1,1 +1,1 @@
-"""The server's way to all clients."""
+"""Links from the server to all clients."""

@@ -1,9 +1,8 @@
-"""The paper's downlink as printed: the model itself is compressed, with an error memory per client."""
+"""The downlink of the published algorithm: the model itself is compressed, with an error memory per client."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from fedpace.vector import Vector
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """What either end remembers of the frames so far: a frame that is missing shows in the count."""
+    """The state of either end after some frames; the count reveals a lost one."""
 
     frames: int
     held: Held  # the server's has E_i, the client's only the last value
@@ -32,13 +31,13 @@ class CompressedModelState:
 
 @dataclass(frozen=True, slots=True)
 class CompressedModel:
-    """Compress x_t + E_i for client i, judge it as an uplink would, E_i becomes what was not delivered.
+    """Compress x_t + E_i for client i, apply the lazy rule as an uplink does; E_i becomes the undelivered rest.
 
     Wire: ref is the number of frames that this client was sent before, so that it notices a lost one.
 
     "Bidirectional communication-efficient non-convex adaptive federated learning", Algorithm 2. `first`:
-    "dense" sends the whole model at first contact, "zero" (as printed) what the codec makes of it.
-    Kept for comparison only: with a sparsifier the client's model is further from x_t than zero is, since
+    "dense" sends the whole model at first contact, "zero" (as printed) the compressed model.
+    For comparison only: with a sparsifier the client's model is further from x_t than zero is, since
     each coordinate arrives every d/k contacts with d/k times its size; with AA it starts from twice the
     model. `Difference` is the link to use.
     """
@@ -49,8 +48,8 @@ class CompressedModel:
     first: str = "dense"
 
     def __post_init__(self) -> None:
-        require(self.rule in ("nla", "aa"), "Literal.rule", self.rule, "nla or aa")
-        require(self.first in ("dense", "zero"), "Literal.first", self.first, "dense or zero")
+        require(self.rule in ("nla", "aa"), "CompressedModel.rule", self.rule, "nla or aa")
+        require(self.first in ("dense", "zero"), "CompressedModel.first", self.first, "dense or zero")
         self._link()
 
     @property
@@ -79,7 +78,7 @@ class CompressedModel:
         state.clients[client] = Contact(count + 1, held)
         return wire.stamp(frame, round=version, ref=count), state
 
-    def seeds(self, client: int, state: Any) -> bool:
+    def seeds(self, client: int, state: CompressedModelState) -> bool:
         return False
 
     def seeded(self, x: Vector) -> None:

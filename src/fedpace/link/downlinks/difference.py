@@ -1,4 +1,4 @@
-"""Only what the client's model lacks."""
+"""The compressed difference between the server's model and the client's."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fedpace.errors import require, require_count, require_number
-from fedpace.link.claims import require_contractive
 from fedpace.link.codecs.dense import encode_dense
-from fedpace.link.codecs.top_k import TopK
 from fedpace.link.downlinks import replica, shared_reference
 from fedpace.link.downlinks.replica import Replica
 from fedpace.link.downlinks.shared_reference import SharedState
-from fedpace.link.protocol import Codec
+from fedpace.link.protocol import Codec, ExactEntries, require_contractive, sends_exactly
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind
 from fedpace.vector import Vector, freeze
 
-ROOM_BYTES = 1 << 30  # what "auto" spends on a model per client
+ROOM_BYTES = 1 << 30  # memory that "auto" spends on a model per client
 FIRST = 1  # the version of the initial model
 REFERENCES = ("per_client", "shared", "auto")
 
@@ -32,7 +30,7 @@ class PerClientState:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Compress r = x_t - h, where h is the model the client holds; what is left of r is the error memory.
+    """Compress r = x_t - h, where h is the client's model; the rest of r is the error memory.
 
     EF21-P (Gruntkowska, Tyurin & Richtarik 2023) and, for top-k, its exact form: the k entries where r is
     largest are *set* to their values in x_t, so that h agrees with x_t to the bit wherever it was sent, a
@@ -42,9 +40,9 @@ class Difference:
 
     `reference`: "per_client", one h for each client heard from, in the server's memory; "shared", one public
     model for all and the changes of the last `ring` publications (default: as many as make two models'
-    worth), of which a client gets what it missed; "auto", per client up to a gibibyte.
+    worth), of which a client gets those it missed; "auto", per client up to a gibibyte.
     `first`: "dense" sends the whole model at first contact; "seed" eight bytes from which the client makes the
-    initial model itself, and then what that lacks.
+    initial model itself, and then the difference to it.
     """
 
     codec: Codec
@@ -63,7 +61,7 @@ class Difference:
 
     @property
     def shared(self) -> bool:
-        """False also for a shared reference: what a client is sent depends on what it holds."""
+        """False also for a shared reference: the frame depends on the version a client holds."""
         return False
 
     def init(self, x: Vector, clients: int) -> PerClientState | SharedState:
@@ -101,7 +99,7 @@ class Difference:
         return self.first == "seed" and client not in state.clients
 
     def seeded(self, x: Vector) -> Replica:
-        """What a client holds that has made the initial model itself."""
+        """The state of a client that has made the initial model itself."""
         return Replica(FIRST, x)
 
     def forget(self, client: int, state: PerClientState | SharedState) -> PerClientState | SharedState:
@@ -114,7 +112,7 @@ class Difference:
     def _advance(
         self, x: Vector, version: int, held: Replica | None, rng: np.random.Generator
     ) -> tuple[bytes, Replica]:
-        """The frame for a client that holds `held`, and what it holds afterwards."""
+        """The frame for a client that holds `held`, and its state afterwards."""
         has = 0 if held is None else held.version
         if held is not None and replica.near(x, held.model, self.tau):
             return wire.build(Kind.SKIP, round=version, ref=has), held
@@ -127,11 +125,12 @@ class Difference:
 
     def _change(self, x: Vector, h: Vector, rng: np.random.Generator) -> bytes:
         r = x - h
-        if replica.overwrites(self.codec, x):
-            return replica.set_frame(self.codec, x, replica.entries(self.codec, r))
+        if sends_exactly(self.codec, x.dtype):
+            return replica.set_frame(x, self.codec.support(r), self.codec.index)
         return wire.stamp(self.codec.encode(r, rng), round=0, flags=wire.DIFF)
 
     def _ring(self) -> int:
         if self.ring is not None:
             return self.ring
-        return math.ceil(2 / self.codec.ratio) if isinstance(self.codec, TopK) else 1
+        ratio = self.codec.ratio if isinstance(self.codec, ExactEntries) else None
+        return 1 if ratio is None else math.ceil(2 / ratio)

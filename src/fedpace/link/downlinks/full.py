@@ -1,14 +1,14 @@
-"""The whole model to everybody."""
+"""The whole model, one frame for all clients."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from fedpace.errors import ConfigError
 from fedpace.link.codecs.dense import Dense, decode_unflagged, encode_stamped
-from fedpace.link.protocol import Codec
+from fedpace.link.protocol import Codec, Downlink
 from fedpace.vector import Vector
 
 
@@ -20,9 +20,9 @@ class FullState:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """One frame per version, made when the version is published and sent to whoever retrieves it.
+    """One frame per version, made when the version is published and sent to each client that retrieves it.
 
-    A past version (Replayed) is encoded when it is asked for.
+    A past version (Replayed) is encoded on request.
     """
 
     codec: Codec = Dense()
@@ -44,7 +44,7 @@ class Full:
             return state.frame, state
         return encode_stamped(self.codec, x, rng, version), state
 
-    def seeds(self, client: int, state: Any) -> bool:
+    def seeds(self, client: int, state: FullState) -> bool:
         return False
 
     def seeded(self, x: Vector) -> None:
@@ -55,3 +55,14 @@ class Full:
 
     def receive(self, frame: bytes, held: None, size: int) -> tuple[Vector, None]:
         return decode_unflagged(self.codec, frame, size), None
+
+
+def as_downlink(link: Codec | Downlink | None) -> Downlink:
+    """The link itself, or the whole model through a codec; None sends models unchanged."""
+    if link is None:
+        return Full()
+    if isinstance(link, Codec):
+        return Full(link)
+    if isinstance(link, Downlink):
+        return link
+    raise ConfigError(f"a downlink must be a codec or a Downlink; got {link!r}")

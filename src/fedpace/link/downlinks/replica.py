@@ -6,51 +6,39 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedpace.link.add import add
 from fedpace.link.codecs.dense import Dense, encode_dense
-from fedpace.link.codecs.top_k import TopK
-from fedpace.link.protocol import Codec
+from fedpace.link.protocol import Codec, sends_exactly
 from fedpace.link.uplinks import thresholds
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire import sparse, values
 from fedpace.link.wire.frame import Kind, ResyncError
 from fedpace.link.wire.indices import Indices
+from fedpace.link.wire.values import add
 from fedpace.vector import Vector, freeze
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """What a client holds."""
+    """A client's copy of the model."""
 
     version: int  # names the model; 0 is none
     model: Vector
 
 
 def near(x: Vector, h: Vector, tau: float) -> bool:
-    """Whether h will do for x: equal, or ||x - h|| <= tau ||h||."""
-    return np.array_equal(x, h) or thresholds.hardly_changed(x, h, tau)
-
-
-def overwrites(codec: Codec, x: Vector) -> bool:
-    """Whether the codec picks entries whose values travel exactly: then they are set, not added to."""
-    kind = codec.values if isinstance(codec, TopK) else codec.dtype if isinstance(codec, Dense) else ""
-    return kind != "" and values.type_name(x, kind) == values.type_name(x, None)
-
-
-def entries(codec: Codec, r: Vector) -> Indices:
-    """Which entries an overwriting codec sends of the residual r."""
-    return codec.support(r) if isinstance(codec, TopK) else np.flatnonzero(r)
+    """Whether h is near enough to x: equal, or ||x - h|| <= tau ||h||."""
+    return np.array_equal(x, h) or thresholds.within_norm(x, h, tau)
 
 
 def overwrite(h: Vector, at: Indices, picked: Vector) -> Vector:
+    """h with the entries `at` set, not added to."""
     h = h.copy()
     h[at] = picked
     return freeze(h)
 
 
-def set_frame(codec: Codec, model: Vector, at: Indices) -> bytes:
+def set_frame(model: Vector, at: Indices, index: str) -> bytes:
     """A frame that sets the entries `at`, or the whole model if that is no longer."""
-    index = codec.index if isinstance(codec, TopK) else "auto"
     frame = sparse.write(Kind.SET_SPARSE, at, model[at], model.size, values.type_name(model, None), index)
     return frame if len(frame) < wire.HEADER_BYTES + model.nbytes else encode_dense(model)
 
@@ -79,9 +67,9 @@ def receive(codec: Codec, frame: bytes, held: Replica | None, size: int) -> tupl
 
 
 def _apply(codec: Codec, frame: bytes, header: wire.Header, h: Vector) -> Vector:
-    if overwrites(codec, h):
-        index = codec.index if isinstance(codec, TopK) else "auto"
-        at, picked = sparse.read(frame, Kind.SET_SPARSE, h.size, h.size, values.type_name(h, None), index)
+    if sends_exactly(codec, h.dtype):
+        name = values.type_name(h, None)
+        at, picked = sparse.read(frame, Kind.SET_SPARSE, h.size, h.size, name, codec.index)
         return overwrite(h, at, picked)
     change = codec.decode(frame, h.size)
     wire.require_flags(header, wire.DIFF)

@@ -1,4 +1,4 @@
-"""One public model for all clients: who is behind catches up on what changed since."""
+"""One public model for all clients: a client that is behind gets the changes since its version."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fedpace.link.add import add
 from fedpace.link.codecs.dense import encode_dense
 from fedpace.link.downlinks import replica
-from fedpace.link.protocol import Codec
+from fedpace.link.protocol import Codec, sends_exactly
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind
 from fedpace.link.wire.indices import Indices
+from fedpace.link.wire.values import add
 from fedpace.vector import Vector, freeze
 
 
@@ -38,7 +38,7 @@ class SharedState:
 def publish(
     codec: Codec, tau: float, ring: int, x: Vector, version: int, state: SharedState, rng: np.random.Generator
 ) -> SharedState:
-    """Move w towards x, once for everybody."""
+    """Move w towards x, once for all clients."""
     state = replace(state, version=version + 1, frames={})
     if replica.near(x, state.model, tau):
         return state
@@ -50,8 +50,8 @@ def publish(
 
 def _move(codec: Codec, x: Vector, state: SharedState, rng: np.random.Generator) -> tuple[Change, Vector]:
     r = x - state.model
-    if replica.overwrites(codec, x):
-        at = replica.entries(codec, r)
+    if sends_exactly(codec, x.dtype):
+        at = codec.support(r)
         return Change(state.version, at), replica.overwrite(state.model, at, x[at])
     frame = codec.encode(r, rng)
     w = freeze(add(state.model, codec.decode(frame, x.size)))
@@ -80,7 +80,7 @@ def _catch_up(codec: Codec, has: int, state: SharedState) -> bytes:
         return wire.build(Kind.SKIP, round=round, ref=has)
     if known and len(missed) == 1 and missed[0].added:
         return wire.stamp(missed[0].added, round=round, ref=has, flags=wire.DIFF)
-    if not known or any(change.added for change in missed):
+    if not known or not sends_exactly(codec, state.model.dtype):
         return wire.stamp(encode_dense(state.model), round=round, ref=has)
     at = np.unique(np.concatenate([change.at for change in missed]))
-    return wire.stamp(replica.set_frame(codec, state.model, at), round=round, ref=has)
+    return wire.stamp(replica.set_frame(state.model, at, codec.index), round=round, ref=has)

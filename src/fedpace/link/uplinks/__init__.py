@@ -1,1 +1,1 @@
-"""One client's way to the server."""
+"""Links from one client to the server."""

@@ -1,23 +1,21 @@
-"""Both ends hold an estimate; only its change is sent."""
+"""EF21: both ends hold an estimate, and its compressed change is sent."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from fedpace.link.add import add
-from fedpace.link.claims import require_contractive
-from fedpace.link.protocol import Codec, Context
+from fedpace.link.protocol import Codec, Context, require_contractive
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import ResyncError
+from fedpace.link.wire.values import add
 from fedpace.vector import Vector, freeze
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What both ends hold."""
+    """The state of both ends."""
 
     version: int  # how often it changed
     round: int  # when it last did (the sender's note)
@@ -38,13 +36,13 @@ class EF21:
     def __post_init__(self) -> None:
         require_contractive(self.codec, "EF21.codec")
 
-    def init(self, size: int, dtype: np.dtype[Any]) -> Estimate:
+    def init(self, size: int, dtype: np.dtype[np.floating]) -> Estimate:
         return Estimate(0, 0, np.empty(0, dtype))
 
     def send(
         self, v: Vector, state: Estimate, context: Context, rng: np.random.Generator
     ) -> tuple[bytes, Estimate]:
-        with np.errstate(over="ignore"):  # the codec refuses what is not finite
+        with np.errstate(over="ignore"):  # the codec refuses infinities
             change = v - state.g if state.g.size else v
         frame = self.codec.encode(change, rng)
         g = freeze(add(state.g, self.codec.decode(frame, v.size)))

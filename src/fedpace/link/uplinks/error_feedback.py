@@ -1,30 +1,28 @@
-"""What a codec loses is sent later."""
+"""Error feedback: the compression error is added to the next update."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from fedpace.errors import require
-from fedpace.link.claims import require_contractive
 from fedpace.link.codecs.dense import decode_unflagged
-from fedpace.link.protocol import Codec, Context
+from fedpace.link.protocol import Codec, Context, require_contractive
 from fedpace.link.wire import frame as wire
 from fedpace.vector import Vector
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    e: Vector  # what was not delivered yet; empty: nothing
+    e: Vector  # the undelivered rest; empty: zero
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorFeedback:
-    """Error memory on the sender: p = v + e, c = C(p) is sent, e becomes p - (what the server used).
+    """Error memory on the sender: p = v + e, c = C(p) is sent, e becomes p - (the value the server used).
 
-    Seide et al. 2014; Karimireddy et al. 2019; FedCAMS. Sum of what was used + e = sum of v, always.
+    Seide et al. 2014; Karimireddy et al. 2019; FedCAMS. Sum of the values used + e = sum of v, always.
     `memory` matters under a lazy rule only: subtract the value the server used ("judged", the choice for
     NLA), or C(p) even if the server used another ("fresh", which keeps AA's bonus but loses what NLA skips).
     """
@@ -36,7 +34,7 @@ class ErrorFeedback:
         require_contractive(self.codec, "ErrorFeedback.codec")
         require(self.memory in ("judged", "fresh"), "ErrorFeedback.memory", self.memory, "judged or fresh")
 
-    def init(self, size: int, dtype: np.dtype[Any]) -> Memory:
+    def init(self, size: int, dtype: np.dtype[np.floating]) -> Memory:
         return Memory(np.empty(0, dtype))
 
     def send(
@@ -53,11 +51,11 @@ class ErrorFeedback:
     def resync(self, state: Memory) -> Memory:
         return state
 
-    @np.errstate(over="ignore")  # the codec refuses what is not finite
+    @np.errstate(over="ignore")  # the codec refuses infinities
     def owed(self, v: Vector, e: Vector) -> Vector:
-        """p: all that should reach the server by now."""
+        """p: the update and the error memory."""
         return v + e if e.size else v
 
     def rest(self, p: Vector, used: Vector, fresh: Vector) -> Vector:
-        """e: what of it did not."""
+        """e: the part of p that was not delivered."""
         return np.subtract(p, used if self.memory == "judged" else fresh).astype(p.dtype, copy=False)

@@ -1,22 +1,21 @@
-"""Send only what has changed: NLA, AA and LAG around a plain link, error feedback or EF21."""
+"""Lazy communication: NLA, AA and LAG around a plain link, error feedback or EF21."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from fedpace.errors import FrameError, require, require_count, require_number
-from fedpace.link.add import add
 from fedpace.link.codecs.dense import decode_dense, encode_dense
-from fedpace.link.protocol import Codec, Context
+from fedpace.link.protocol import Codec, Context, State
 from fedpace.link.uplinks import thresholds
 from fedpace.link.uplinks.ef21 import EF21, Estimate
 from fedpace.link.uplinks.error_feedback import ErrorFeedback
 from fedpace.link.uplinks.plain import Plain
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind, Phantom, ResyncError
+from fedpace.link.wire.values import add
 from fedpace.vector import Vector
 
 RULES = ("nla", "aa", "lag")
@@ -26,7 +25,7 @@ REFERENCES = {"nla": ("held", "absent_is_zero", "raw"), "aa": ("held", "judged")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What an end of a lazy link remembers; the receiver uses `version` and `held` only."""
+    """The state of either end; the receiver uses `version` and `held` only."""
 
     memory: Vector  # the error memory, empty where there is none
     raw: Vector  # literal reading: the fresh value of a round that was skipped
@@ -38,7 +37,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """Judge a fresh value x against y, what the receiver holds, before it is sent.
+    """Compare a fresh value x with y, the one the receiver holds, before it is sent.
 
     NLA: if ||x - y|| <= tau ||y||, send SKIP and the server uses y again.
     AA:  if so, x is sent with ADD_PREV and the server uses x + y. Never saves bytes.
@@ -46,10 +45,10 @@ class Lazy:
          Chen et al. 2018 with xi = 1/R when the server adds the mean update (there alpha m = client_lr K).
 
     "Bidirectional communication-efficient non-convex adaptive federated learning", equations 3 and 4. Around
-    EF21 the fresh value is judged before compression, against g (as CLAG does); around the others the
+    EF21 the fresh value is compared before compression, with g (as CLAG does); around the others the
     compressed values are compared. A value is reused for `max_staleness` rounds at most.
     `over_n`: tau is divided by the number of updates per step, the form C / (alpha n) the paper prints.
-    Departures: y is what the receiver *holds*. `reference="raw"` is the literal reading, the previous fresh
+    Departures: y is the value the receiver *holds*. `reference="raw"` is the literal reading, the previous fresh
     value whether it was sent or not: the server then uses values that never crossed the link, which only a
     simulation can do (`Phantom`). `reference="absent_is_zero"` (the proofs): never fires after an absence.
     `reference="judged"` (AA): y is the value last used, doubled or not.
@@ -89,17 +88,19 @@ class Lazy:
     def codec(self) -> Codec:
         return self.link.codec
 
-    def init(self, size: int, dtype: np.dtype[Any]) -> Held | Estimate:
+    def init(self, size: int, dtype: np.dtype[np.floating]) -> Held | Estimate:
         if isinstance(self.link, EF21):
             return self.link.init(size, dtype)
         return Held(np.empty(0, dtype), np.empty(0, dtype))
 
-    def send(self, v: Vector, state: Any, context: Context, rng: np.random.Generator) -> tuple[bytes, Any]:
+    def send(
+        self, v: Vector, state: State, context: Context, rng: np.random.Generator
+    ) -> tuple[bytes, State]:
         if isinstance(self.link, EF21):
             return self._send_change(self.link, v, state, context, rng)
         return self._send_value(self.link, v, state, context, rng)
 
-    def receive(self, frame: bytes, state: Any, size: int) -> tuple[Vector, Any]:
+    def receive(self, frame: bytes, state: State, size: int) -> tuple[Vector, State]:
         header = wire.peek(frame)
         if header.kind is Kind.SKIP:
             return self._reuse(frame, header, state, size)
@@ -107,23 +108,23 @@ class Lazy:
             return self.link.receive(frame, state, size)
         return self._receive_value(frame, header, state, size)
 
-    def resync(self, state: Any) -> Any:
+    def resync(self, state: State) -> State:
         """The sender's state once the receiver has asked for a full value; the error memory stays."""
         if isinstance(self.link, EF21):
             return self.link.resync(state)
         return Held(state.memory, np.empty_like(state.raw, shape=0))
 
-    # ------------------------------------------------------------ the judgement
+    # ------------------------------------------------------------ the lazy rule
 
     def _fires(self, x: Vector, y: Vector, sent_round: int, context: Context) -> bool:
         if self.max_staleness is not None and context.round - sent_round > self.max_staleness:
             return False
         if self.rule == "lag":
-            return thresholds.moves_less(x, y, self.tau, context.step_norms, self.past_steps)
-        tau = thresholds.threshold(self.tau, 1.0, context.clients_per_step) if self.over_n else self.tau
-        return thresholds.hardly_changed(x, y, tau)
+            return thresholds.within_steps(x, y, self.tau, context.step_norms, self.past_steps)
+        tau = thresholds.per_update(self.tau, 1.0, context.clients_per_step) if self.over_n else self.tau
+        return thresholds.within_norm(x, y, tau)
 
-    def _reuse(self, frame: bytes, header: wire.Header, state: Any, size: int) -> tuple[Vector, Any]:
+    def _reuse(self, frame: bytes, header: wire.Header, state: State, size: int) -> tuple[Vector, State]:
         """The server's half of a skip."""
         wire.check(frame)
         if self.rule == "aa":

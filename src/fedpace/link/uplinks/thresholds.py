@@ -1,6 +1,6 @@
-"""Has a value changed enough to be worth sending? Norms are summed in float64, whatever the vectors are.
+"""Thresholds of the lazy rules: has a value changed enough to be sent? Norms are summed in float64.
 
-A norm may be infinite when a run diverges; such a value has always changed.
+A norm may be infinite when a run diverges; such a value counts as changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def squared_distance(x: Vector, y: Vector) -> float:
     return total
 
 
-def hardly_changed(x: Vector, y: Vector, tau: float) -> bool:
+def within_norm(x: Vector, y: Vector, tau: float) -> bool:
     """NLA and AA: ||x - y|| <= tau ||y||, never for tau = 0."""
     if tau <= 0:
         return False
@@ -40,19 +40,14 @@ def hardly_changed(x: Vector, y: Vector, tau: float) -> bool:
     return moved <= tau * math.sqrt(squared_norm(y)) and moved < math.inf
 
 
-def moves_less(x: Vector, y: Vector, tau: float, step_norms: Sequence[float], window: int) -> bool:
-    """LAG: ||x - y||^2 <= tau^2 / R times the sum of the last R squared steps of the model."""
+def within_steps(x: Vector, y: Vector, tau: float, step_norms: Sequence[float], window: int) -> bool:
+    """LAG: ||x - y||^2 <= tau^2 / R times the sum of the last R squared server steps."""
     if tau <= 0:
         return False
     moved = squared_distance(x, y)
     return moved <= tau**2 * sum(step_norms[:window]) / window and moved < math.inf
 
 
-def threshold(constant: float, alpha: float, clients: int) -> float:
-    """tau = C / (alpha n), the form the paper prints; n is the number of updates in a step."""
+def per_update(constant: float, alpha: float, clients: int) -> float:
+    """tau = C / (alpha n), the paper's form; n is the number of updates per server step."""
     return constant / (alpha * clients)
-
-
-def suggested_constant(clients: int, alpha: float) -> float:
-    """C or D = sqrt(alpha ln m) / m, the size the paper advises for m clients."""
-    return math.sqrt(alpha * math.log(clients)) / clients

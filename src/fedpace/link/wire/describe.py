@@ -1,4 +1,4 @@
-"""What a frame cost, in bytes and in the bits that papers count."""
+"""The cost of a frame, in bytes and in the nominal bits that papers count."""
 
 from __future__ import annotations
 

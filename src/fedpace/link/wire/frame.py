@@ -1,4 +1,4 @@
-"""The wire frame: 20 bytes of header, then the payload. `len(frame)` is what a transfer costs.
+"""The wire frame: 20 bytes of header, then the payload. `len(frame)` is the cost of a transfer.
 
     offset  type  field
     0       u8    version = 2
@@ -16,15 +16,16 @@ easily as we do. So reading never trusts its input: whatever is wrong is a Frame
 allocated.
 
 Checking a long frame is a pass over memory, so each end does it once: in `parse`, and that is in every codec's
-`decode`. A link uses `peek` to see who is to decode a frame, and acts on its header only afterwards.
+`decode`. A link uses `peek` to choose the decoder, and acts on the header only after decoding.
 """
 
 from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from fedpace.errors import FrameError, require
@@ -116,7 +117,12 @@ class Header(NamedTuple):
 
 
 def build(
-    kind: Kind, *payload: bytes | npt.NDArray[Any], flags: int = 0, aux: int = 0, round: int = 0, ref: int = 0
+    kind: Kind,
+    *payload: bytes | npt.NDArray[np.generic],
+    flags: int = 0,
+    aux: int = 0,
+    round: int = 0,
+    ref: int = 0,
 ) -> bytes:
     """One frame, in one copy of the payload's contiguous parts."""
     parts = [memoryview(part) if isinstance(part, bytes) else part.data for part in payload]
@@ -127,7 +133,7 @@ def build(
 
 
 def _word(fields: bytes, *payload: memoryview) -> int:
-    """The check word of a header and what follows it."""
+    """The check word of a header and its payload."""
     word = crc32(fields + _NO_WORD)
     for part in payload:
         word = crc32(part, word)
@@ -141,7 +147,7 @@ def parse(frame: bytes) -> Header:
 
 
 def peek(frame: bytes) -> Header:
-    """The same without a look at the payload: for who has checked the frame, or leaves that to a codec."""
+    """The same without reading the payload: for a frame that was checked, or that a codec will check."""
     _refuse_foreign(frame)
     try:
         return _header(frame)

@@ -5,12 +5,11 @@ The same packing serves frames and quantised caches.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from fedpace.errors import FrameError
+from fedpace.vector import Vector
 
 Codes = npt.NDArray[np.unsignedinteger]
 Bytes = npt.NDArray[np.uint8]
@@ -67,7 +66,7 @@ def _unpack(packed: Bytes, bits: int, count: int) -> Codes:
     return codes
 
 
-def look_up(packed: Bytes, bits: int, count: int, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def look_up(packed: Bytes, bits: int, count: int, table: Vector) -> Vector:
     """`table[code]` for each of the `count` codes."""
     from fedpace.link.codecs import kernels
 

@@ -1,4 +1,4 @@
-"""Payload of SPARSE and SET_SPARSE: u32 count, index block, values in ascending order of index."""
+"""Frames of SPARSE and SET_SPARSE: u32 count, index block, values in ascending order of index."""
 
 from __future__ import annotations
 
@@ -14,6 +14,24 @@ from fedpace.link.wire.indices import Indices
 from fedpace.vector import Vector
 
 COUNT = struct.Struct("<I")
+
+
+def encode(at: Indices, picked: Vector, size: int, type_name: str, index: str) -> bytes:
+    """A SPARSE frame: `picked` at the ascending positions `at`, without those that would be read as zero."""
+    keep = values.survives(picked, type_name)
+    if not keep.all():
+        at, picked = at[keep], picked[keep]
+    return write(Kind.SPARSE, at, picked, size, type_name, index)
+
+
+def decode(frame: bytes, size: int, most: int, type_name: str | None, index: str) -> Vector:
+    """The vector of a SPARSE frame that may carry at most `most` entries."""
+    at, picked = read(frame, Kind.SPARSE, size, most, type_name, index)
+    if not picked.all():
+        raise FrameError("SPARSE: a value is zero")
+    v = np.zeros(size, picked.dtype)
+    v[at] = picked
+    return v
 
 
 def write(kind: Kind, at: Indices, picked: Vector, size: int, type_name: str, index: str) -> bytes:
@@ -48,10 +66,3 @@ def _lengths(header: wire.Header, frame: bytes, most: int, value_bytes: int) -> 
     if count > most or block_bytes < 0:
         raise FrameError(f"{header.kind.name}: {count} values, but {most} allowed and {header.length} bytes")
     return count, block_bytes
-
-
-def spread(at: Indices, picked: Vector, size: int) -> Vector:
-    """The vector that is `picked` at `at` and zero elsewhere."""
-    v = np.zeros(size, picked.dtype)
-    v[at] = picked
-    return v

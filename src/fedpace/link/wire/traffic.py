@@ -1,4 +1,4 @@
-"""What crossed the links: real bytes, the bits that papers count, skips, and how much compression lost."""
+"""Traffic of a run: bytes sent, the nominal bits that papers count, skips, and compression error."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Lane:
         self.phantom += times * info.phantom
 
     def compare(self, v: Vector, used: Vector) -> None:
-        """How far what the receiver uses is from what was meant."""
+        """Add the error of the vector that the receiver uses in place of `v`."""
         lost = np.subtract(v, used)
         self.error += float(lost @ lost)
         self.norm += float(v @ v)

@@ -42,6 +42,11 @@ def type_name(v: Vector, wanted: str | None) -> str:
     return own
 
 
+def exact(dtype: np.dtype[np.floating], wanted: str | None) -> bool:
+    """Whether numbers of this type arrive unchanged when sent as `wanted`."""
+    return wanted is None or _OWN.get(dtype) == wanted
+
+
 def type_flags(name: str) -> int:
     return _TYPES[name][1]
 
@@ -68,7 +73,7 @@ def sent_type(header: wire.Header, wanted: str | None) -> str:
     return name
 
 
-def to_wire(v: Vector, name: str) -> npt.NDArray[Any]:
+def to_wire(v: Vector, name: str) -> npt.NDArray[np.generic]:
     """`v` as it lies in the frame: contiguous, without a copy where the type is already right."""
     dtype = _TYPES[name][0]
     if v.dtype == dtype:
@@ -88,7 +93,7 @@ def from_wire(payload: bytes, name: str, count: int, offset: int) -> Vector:
     return raw.astype(np.float32) if name == "fp16" else raw
 
 
-def _narrow(v: Vector, dtype: np.dtype[Any]) -> Vector:
+def _narrow(v: Vector, dtype: np.dtype[np.floating]) -> Vector:
     top = np.finfo(dtype).max
     return np.clip(v, -top, top).astype(dtype)
 
@@ -107,6 +112,13 @@ def finite(v: Vector, whose: str) -> Vector:
     return v
 
 
+def add(held: Vector, change: Vector) -> Vector:
+    """held + change in the type of `held`, which may be empty for zero; NonFiniteError if a sum is out of its range."""
+    with np.errstate(over="ignore"):
+        total = held + change if held.size else change
+        return finite(total.astype(held.dtype, copy=False), "a sum of received values")
+
+
 def survives(v: Vector, name: str) -> npt.NDArray[np.bool_]:
     """Which entries are still different from zero when sent as this type."""
     sent = v if v.dtype == _TYPES[name][0] else as_sent(v, name)
@@ -115,7 +127,7 @@ def survives(v: Vector, name: str) -> npt.NDArray[np.bool_]:
 
 
 def as_sent(v: Vector, name: str) -> Vector:
-    """What the receiver will read."""
+    """The vector that the receiver reads."""
     return from_wire(to_wire(v, name).tobytes(), name, v.size, 0)
 
 
