@@ -24,7 +24,7 @@ from fedpace.theory import (
     gradient_error,
     nova_rates,
 )
-from fedpace.theory.nova_bounds import bound, limit, sampled_bound, sampled_limit, simple_limit
+from fedpace.theory.nova_bounds import bound, limit, sampled_bound, sampled_limit
 
 P, K = (0.5, 0.3, 0.2), (2, 5, 9)
 WORK = Work.of(SGD(0.1, steps=1), K, P)
@@ -105,9 +105,8 @@ def test_no_bias_if_and_only_if_the_work_is_equal(steps: list[int], seed: int) -
 
 
 def test_limits() -> None:
-    """(99), (101), and the sampled limit for q = 2, Bd^2 = 1, L = 1."""
+    """(99), and the sampled limit for q = 2, Bd^2 = 1, L = 1."""
     assert limit(WORK) == pytest.approx(0.034020690872, rel=1e-10)
-    assert simple_limit(WORK) == pytest.approx(0.032075014955, rel=1e-10)
     assert sampled_limit(WORK, 2) == pytest.approx(0.012919896641, rel=1e-10)
     assert 1 / (2 * WORK.tau_eff) == pytest.approx(0.116279069767, rel=1e-10)
     drift = 1 / math.sqrt(4 * WORK.c * 13)
@@ -151,7 +150,6 @@ def test_limits_of_random_work_hold_in_the_worst_round() -> None:
     """(152): samples 400, 200, 100, 100, batch 20, epochs 2..5: 1 / sqrt(12 * 100 * 99), not with the mean 70 * 69."""
     assert limit(DRAWN) == pytest.approx(1 / math.sqrt(12 * 9900), rel=1e-12)
     assert limit(DRAWN) == pytest.approx(0.00290, abs=5e-6)
-    assert simple_limit(DRAWN) == pytest.approx(1 / (200 * math.sqrt(3)), rel=1e-12)
     assert sampled_limit(DRAWN, 2) == pytest.approx(1 / (12 * 68.75 * 1.5), rel=1e-12)
 
 

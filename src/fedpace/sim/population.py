@@ -15,9 +15,9 @@ from fedpace.random import stream
 from fedpace.sim.availability import Windows, check_windows
 from fedpace.sim.distributions import (
     Between,
+    DeviceQuantity,
     Distribution,
     Inverse,
-    Quantity,
     Values,
     as_numbers,
     per_client,
@@ -41,13 +41,13 @@ class Population:
     Where nothing is said of how long a session takes, it takes one second.
     """
 
-    solve_s: Quantity | None = None  # None: 0, or 1 where step_s and noise_s are 0 too
-    step_s: Quantity = 0.0
-    noise_s: Quantity = 0.0
-    up_s: Quantity = 0.0
-    down_s: Quantity = 0.0
-    up_s_per_byte: Quantity = 0.0
-    down_s_per_byte: Quantity = 0.0
+    solve_s: DeviceQuantity | None = None  # None: 0, or 1 where step_s and noise_s are 0 too
+    step_s: DeviceQuantity = 0.0
+    noise_s: DeviceQuantity = 0.0
+    up_s: DeviceQuantity = 0.0
+    down_s: DeviceQuantity = 0.0
+    up_s_per_byte: DeviceQuantity = 0.0
+    down_s_per_byte: DeviceQuantity = 0.0
     noise: str = "half_normal"
     mode: str = "serial"
     drop: float = 0.0

@@ -1,4 +1,4 @@
-"""What the theorems assume about the problem and the clients."""
+"""The constants that the theorems assume, and the quantities that they state."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ import math
 from dataclasses import dataclass
 
 from fedpace.errors import require, require_count, require_number
+
+# how far a quantity can be trusted
+EXACT = "exact"
+SUFFICIENT = "sufficient condition"
+UPPER = "upper bound"
+ORDER = "order of magnitude"
+STABILITY = "mean stability"  # exact for the mean model of a quadratic
+MEASURED = "measured"
+ASSUMED = "assumed"
+ADVICE = "recommended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +60,29 @@ class Setting:
     @property
     def widest_spread(self) -> float:
         return self.spread if self.widest is None else self.widest
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One number with its name, its standing (one of the words above) and where it comes from."""
+
+    name: str
+    value: float
+    standing: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Quantities about one subject, and notes on them."""
+
+    title: str
+    quantities: tuple[Quantity, ...]
+    notes: tuple[str, ...] = ()
+
+
+def rate_held(client_lr: float, limit: float) -> tuple[float, str]:
+    """The rate to evaluate a bound at, and how to name it: beyond its condition a bound claims nothing."""
+    if client_lr <= limit:
+        return client_lr, ""
+    return limit, f" at client_lr {limit:.3g}"

@@ -146,10 +146,6 @@ class Work:
         return float(self.p @ self.a1.max(axis=0))
 
     @property
-    def largest_norm1(self) -> float:
-        return float(self.a1.max())
-
-    @property
     def _drift(self) -> Reals:
         drift: Reals = self.a1 * (self.a1 - self.end)
         return drift

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fedpace.theory import defedavg_bounds as bounds
 from fedpace.theory.defedavg_bounds import Rates
-from fedpace.theory.figure import EXACT, ORDER, SUFFICIENT, UPPER, Figure, Section, rate_held
-from fedpace.theory.setting import Setting
+from fedpace.theory.setting import EXACT, ORDER, SUFFICIENT, UPPER, Quantity, Section, Setting, rate_held
 
 DEFEDAVG = "DeFedAvg"
 
@@ -23,28 +22,28 @@ def polled(
     most = (bounds.iid_most_updates if iid else bounds.niid_most_updates)(setting, delay, rounds)
     condition = f"{DEFEDAVG}, ({'13' if iid else '11'})"
     where = f"{DEFEDAVG}, {theorem}"
-    figures = (
-        Figure("client_lr up to which the bound holds", limit, SUFFICIENT, condition),
-        Figure(f"mean squared gradient after {rounds} steps{at}", bound.total, UPPER, where),
-        Figure("client_lr of the theorem", own.client_lr, SUFFICIENT, where),
-        Figure("server_lr of the theorem", own.server_lr, SUFFICIENT, where),
-        Figure("steps from which these meet the condition", least, SUFFICIENT, condition),
-        Figure("updates per step with linear speedup", most, SUFFICIENT, f"{condition} in {rounds} steps"),
-        Figure(
+    quantities = (
+        Quantity("client_lr up to which the bound holds", limit, SUFFICIENT, condition),
+        Quantity(f"mean squared gradient after {rounds} steps{at}", bound.total, UPPER, where),
+        Quantity("client_lr of the theorem", own.client_lr, SUFFICIENT, where),
+        Quantity("server_lr of the theorem", own.server_lr, SUFFICIENT, where),
+        Quantity("steps from which these meet the condition", least, SUFFICIENT, condition),
+        Quantity("updates per step with linear speedup", most, SUFFICIENT, f"{condition} in {rounds} steps"),
+        Quantity(
             "speedup of this many updates, in steps", setting.m, ORDER, f"{where}: steps to a target ~ 1/n"
         ),
     )
-    return Section(name, figures if iid else (*figures, *_absence(setting, rounds)))
+    return Section(name, quantities if iid else (*quantities, *_absence(setting, rounds)))
 
 
-def _absence(setting: Setting, rounds: int) -> tuple[Figure, ...]:
+def _absence(setting: Setting, rounds: int) -> tuple[Quantity, ...]:
     drawn = 1 - (1 - 1 / setting.clients) ** setting.m
     longest = bounds.longest_absence(setting.clients, setting.m, rounds)
     order = bounds.delay_order(setting.clients, setting.m, rounds)
     return (
-        Figure("chance of a client to be drawn in a step", drawn, EXACT, "1 - (1 - 1/N)^n"),
-        Figure("steps until everybody is drawn again", longest, UPPER, "95 % of runs, union bound"),
-        Figure(
+        Quantity("chance of a client to be drawn in a step", drawn, EXACT, "1 - (1 - 1/N)^n"),
+        Quantity("steps until everybody is drawn again", longest, UPPER, "95 % of runs, union bound"),
+        Quantity(
             "the paper's order of the delay", order, ORDER, f"{DEFEDAVG}, section 3: (1 + log(NT/0.05)) / p"
         ),
     )
