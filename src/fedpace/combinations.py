@@ -75,8 +75,8 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     Refusal(
         "buffered or immediate pacing, and selection with replacement",
-        "a client at work would be sent a second model",
-        'use select="uniform", which draws among those not at work',
+        "an active client would be sent a second model",
+        'use select="uniform", which draws among the idle clients',
         lambda a: isinstance(a.pace, Buffered | Immediate) and _selects(a, WithReplacement, ByShare),
     ),
     Refusal(
@@ -116,7 +116,7 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda a: _own_models(a) and isinstance(a.pace, Replayed | Interrupting),
     ),
     Refusal(
-        "the LAG rule, and anything but rounds of everybody",
+        "the LAG rule, and anything but rounds of all clients",
         "its threshold assumes the sum over all clients at every step",
         'use the "nla" rule, or Rounds(clients_per_round=None)',
         lambda a: (

@@ -42,15 +42,15 @@ def simulate(
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
-    `population`: the devices; None means one second per solve and free transfer.
-    `workers`, `compute`: who runs local solves. Neither changes a result, but that "vectorised" differs by rounding.
+    `population`: the devices; None means one second of local training per session and free transfer.
+    `workers`, `compute`: the engine of local training. Results are bit-identical; only "vectorised" rounds differently.
     `keep_models`: `Run.models[t]` is the model after step t+1.
     `evaluate_every`: steps (10), virtual seconds ("30s"), traffic ("5MB"), or None: never.
-    `checkpoint`: a folder, or `Checkpoints(folder, every)`: killed at any moment, the same call goes on from the last
-    checkpoint in it and ends with the same bits; finished, it returns the result at once.
-    `eager`: also compute what nobody uses; same result, more work.
+    `checkpoint`: a folder, or `Checkpoints(folder, every)`: killed at any moment, the same call resumes from the last
+    checkpoint in it, bit-identically; of a finished run it returns the result at once.
+    `eager`: also compute updates that are never used; same result, more work.
     `spill`: a folder for what clients remember (control variates, error memories) instead of main memory.
-    `progress`: show how far it is. `traces`: keep who did what when, for `Run.timeline()`.
+    `progress`: show a progress line. `traces`: record the client timeline, for `Run.timeline()`.
     `observers`: told what happens as it happens (trackers, `fedpace.check.Invariants`, any `fedpace.sim.Observer`);
     one that raises `fedpace.Stop(reason)` ends the run: it is returned with `run.stopped`, and can be resumed.
 

@@ -45,7 +45,7 @@ def as_number(value: object) -> float:
 
 
 def brief(got: object) -> str:
-    """`repr`, shortened where somebody has pasted a book."""
+    """`repr`, shortened where the value is long."""
     try:
         text = repr(got)
     except ValueError:  # an integer of more digits than Python writes out

@@ -252,7 +252,7 @@ def test_old_models_are_let_go(name: str) -> None:
     kept = simulation.server.state.versions
     assert len(kept.models) <= algorithm.pace.keeps + len(kept.holders)
     assert sum(kept.holders.values()) <= 4 * CLIENTS + 1
-    assert simulation.solves._made == {}
+    assert simulation.training._made == {}
 
 
 # ---------------------------------------------------------------- bad input
@@ -302,7 +302,7 @@ def test_old_models_are_let_go(name: str) -> None:
             lambda: named.fedbuff(
                 buffer=1, concurrency=2, dispatch="immediate", select=Scripted([[0, 1], [1]])
             ),
-            "Scripted client must be one that is not at work already; got 1",
+            "Scripted client must be one that is not active already; got 1",
         ),
     ],
 )

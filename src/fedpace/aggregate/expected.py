@@ -11,7 +11,7 @@ import numpy as np
 from fedpace.pace import ByShare, Pace, Replayed, Rounds, Uniform, WithReplacement
 from fedpace.vector import Vector
 
-EVERYBODY, UNIFORM, SHARE, OTHER = "everybody", "uniform", "share", "other"
+ALL, UNIFORM, SHARE, OTHER = "all", "uniform", "share", "other"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +21,7 @@ class ExpectedWork:
     samples: Vector  # n_i
     steps: Vector  # E[K_i]
     a_norm1: Vector  # E ||a_i||_1
-    choice: str  # everybody, uniform, share (probability n_i / n) or other
+    choice: str  # all, uniform, share (probability n_i / n) or other
 
 
 def settled(aggregate: Any, local: Any, pace: Pace, clients: int, samples: Callable[[int], float]) -> Any:
@@ -61,4 +61,4 @@ def choice_of(pace: Any, clients: int) -> str:
     if not isinstance(select, Uniform):
         return OTHER
     everybody = isinstance(pace, Rounds | Replayed) and (pace.per_step or clients) >= clients
-    return EVERYBODY if everybody else UNIFORM
+    return ALL if everybody else UNIFORM

@@ -1,4 +1,4 @@
-"""How one cached vector per client is kept: as it is, packed to a few bits, or on disk."""
+"""How one cached vector per client is stored: as it is, packed to a few bits, or on disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fedpace.vector import Vector
 
 
 class RowFormat(Protocol):
-    """Turns a vector into the row that is kept of it, and back."""
+    """Turns a vector into the row that is stored for it, and back."""
 
     def store(self, v: Vector, rng: np.random.Generator | None) -> Any:
         """The row, a plain value."""

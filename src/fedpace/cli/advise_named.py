@@ -216,9 +216,9 @@ def _codecs(
 
 def delays_of(algorithm: Algorithm, task: Task | None, args: argparse.Namespace, samples: Clients) -> Delays:
     """By a law, or from a run that only keeps time on these devices."""
-    from fedpace.theory.delays import by_law, seen_in
+    from fedpace.theory.delays import exact_delays, seen_in
 
-    known = by_law(algorithm.pace, args.clients)
+    known = exact_delays(algorithm.pace, args.clients)
     if known is not None:
         return known
     from fedpace.cli.population import population

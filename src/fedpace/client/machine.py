@@ -37,7 +37,7 @@ class ClientConfig:
     initial: Vector  # the model before training, which any client can make from the seed
     seed: int
     exact: bool  # updates arrive as they were sent
-    slab: Slab | None  # where memories are kept, if not in memory
+    slab: Slab | None  # where memories are stored, if not in main memory
 
     @classmethod
     def of(cls, algorithm: Algorithm, initial: Vector, seed: int, slab: Slab | None = None) -> ClientConfig:
@@ -128,7 +128,7 @@ class Client:
         return start
 
     def _averaged(self, own: Vector, server_model: Vector) -> Vector:
-        """QuAFL: the model to go on from, (X + s Y) / (s + 1), X being the server's before its step."""
+        """QuAFL: the model to continue from, (X + s Y) / (s + 1), X being the server's before its step."""
         s = self.config.averaging or 0
         return (server_model + s * own) / (s + 1)
 
@@ -180,7 +180,7 @@ class Client:
         return [session for session in lost if session is not None]
 
     def start_over(self, version: int, round: int) -> bool:
-        """Who trains all the time puts the model of a lost session back, unless a newer one is there already."""
+        """A client that trains continuously puts a lost session's model back, unless a newer one has come."""
         s = self.state
         again = isinstance(self.config.behaviour, Continuous) and s.inbox is None
         if again:

@@ -13,7 +13,7 @@ KEPT_BYTES, LARGE_BYTES = 1 << 29, 1 << 28
 def keep_freed() -> bool:
     """Let the C library keep what is freed, once per process; whether it can.
 
-    Every solve, frame and update is a vector that lives for a moment. By default glibc gives such memory back
+    Every frame and update is a vector that lives for a moment. By default glibc gives such memory back
     to the system at once, which then clears it page by page for the next one: for vectors of a megabyte that
     costs several times as much as writing them.
     """

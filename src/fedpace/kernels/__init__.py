@@ -1,7 +1,7 @@
 """Steps over long vectors at the speed of memory: every vector is read and written once.
 
 Rules are written as numpy formulas, which read and write a vector once per operation. That is what runs for
-short vectors; from `LONG` on, the loop of the same name in `loops` does it in one pass, with the same bits.
+short vectors; from `LONG` on, the loop of the same name in `loops` does it in one pass, bit-identically.
 numba is imported and the loop compiled (or loaded from its cache) when a long vector first comes by.
 """
 

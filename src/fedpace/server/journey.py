@@ -87,7 +87,7 @@ class Journey:
     def fold(self, contribution: Contribution, s: ServerState) -> Any:
         """The correction's state with this update in it; NonFiniteError if its squares overflow.
 
-        What a client remembers and what is folded in must agree for ever after, so this is settled when the update
+        What a client remembers and what is folded in must always agree, so this is settled when the update
         is taken and not when the step is.
         """
         rule, control = self.algorithm.correction, contribution.control

@@ -97,7 +97,7 @@ class Server:
 
     @property
     def present(self) -> int:
-        """How many clients are there."""
+        """How many clients are available."""
         return self.clients - len(self.state.absent)
 
     def is_present(self, client: int) -> bool:
@@ -155,17 +155,17 @@ class Server:
         return self._without(client)
 
     def left(self, client: int) -> Steps:
-        """A client is no longer there. What a polled client has stored, it still has when it comes back."""
+        """A client is no longer available. What a polled client has stored, it still has when it comes back."""
         self.state.absent.add(client)
         self._orders.left(client, self.state)
         return self._without(client)
 
     def joined(self, client: int, samples: float | None = None) -> None:
-        """A client is there (again); `samples` registers its n_i, which counts whatever it claims later."""
+        """A client is available (again); `samples` registers its n_i, which counts whatever it claims later."""
         require(is_count(client, self.clients - 1), "client", client, f"in 0..{self.clients - 1}")
         if samples is not None:
-            most = self.algorithm.limits.samples
-            require(is_amount(samples, most), "samples", samples, f"in 0..{most:g}")
+            maximum = self.algorithm.limits.samples
+            require(is_amount(samples, maximum), "samples", samples, f"in 0..{maximum:g}")
             self.state.samples[client], self._shares = float(samples), None
         self.state.absent.discard(client)
         self.algorithm.pace.joined(client, self.state.pace)
@@ -204,7 +204,7 @@ class Server:
         return self._parcel_for(client, version, round)
 
     def preview(self, version: int, round: int) -> Parcel:
-        """The frames of a broadcast where they are the same for every client; nobody takes the model."""
+        """The frames of a broadcast where they are the same for every client; no client takes the model."""
         require(self.down.shared, "preview", self.down, "of a downlink that sends all clients the same")
         return self._parcel_for(0, version, round)
 
@@ -250,7 +250,7 @@ class Server:
         return self._answer(update, True, decision.reason, steps=self._steps(decision.step))
 
     def _steps(self, due: bool) -> Steps:
-        """The step that is due, and those that follow from updates kept for after it."""
+        """The step that is due, and those that follow from updates that waited for it."""
         steps: list[Step | Skipped] = []
         while due and self.state.version != self.last:
             steps.append(self._step())
@@ -270,7 +270,7 @@ class Server:
         return step
 
     def _offer_kept(self) -> bool:
-        """Offer what was kept to the new step, in order; True if that makes the next one due."""
+        """Offer the waiting updates to the new step, in order; True if that makes the next one due."""
         s, kept = self.state, self.state.kept
         s.kept = []
         for at, contribution in enumerate(kept):
@@ -321,7 +321,7 @@ class Server:
     def _refuse_repeated(self, update: Update) -> Answer:
         """A session that was taken before: a repeated message, or a client that lost count of its sessions.
 
-        The latter was waited for, and nothing else will come of it: it goes on from `taken`.
+        The latter was waited for, and nothing else will come of it: it continues from `taken`.
         """
         s, order = self.state, self.state.holds.orders.get(update.client)
         s.counts.duplicates += 1

@@ -13,7 +13,7 @@ from fedpace.vector import Vector
 
 @dataclass(slots=True, kw_only=True)
 class Members:
-    """Who is in the step that is being formed, in order of arrival, with multiplicity."""
+    """The updates in the step that is being formed, in order of arrival, with multiplicity."""
 
     clients: list[int] = field(default_factory=list)
     sessions: list[int] = field(default_factory=list)

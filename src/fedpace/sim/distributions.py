@@ -1,4 +1,4 @@
-"""How a quantity differs from device to device: a number for all, one per client, or a law it is drawn from."""
+"""How a quantity differs from device to device: a number for all, one per client, or a distribution."""
 
 from __future__ import annotations
 

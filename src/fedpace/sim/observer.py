@@ -1,4 +1,4 @@
-"""Who is told what happens in a run: one protocol, with do-nothing defaults."""
+"""The observer protocol: what a run reports, with do-nothing defaults."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Observer:
         """What became of a session."""
 
     def resumed(self, steps: Sequence[StepRecord]) -> None:
-        """The run goes on from a checkpoint: these steps lie behind, all that was reported later is taken back."""
+        """The run resumes from a checkpoint: these steps are done, everything reported after them is void."""
 
     # ------------------------------------------------------------ every detail of it
 

@@ -38,7 +38,7 @@ def by_stratum(
 ) -> Vector:
     """Per client, the accuracy in each stratum of the test data, weighted by the strata it holds.
 
-    Who holds nothing that is tested gets the accuracy over all test data.
+    A client without tested strata gets the accuracy over all test data.
     """
     right = [
         (module(inputs).argmax(1) == targets).double().reshape(len(targets), -1).mean(1)
@@ -55,7 +55,7 @@ def by_stratum(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClientSpread:
-    """One metric over all clients: averages hide who is served badly."""
+    """One metric over all clients: averages hide clients that are served badly."""
 
     name: str
     values: Vector  # one per client

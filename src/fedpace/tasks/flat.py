@@ -20,7 +20,7 @@ class FlatModule:
 
     The vector holds the parameters that require a gradient, in the order of `parameters()`: tied weights
     once, frozen ones not at all. Buffers (running statistics) do not travel: `reset` puts back the values
-    the module came with, so that nothing one solve leaves behind can reach the next.
+    the module came with, so that nothing one session leaves behind can reach the next.
     """
 
     def __init__(self, module: nn.Module):

@@ -146,7 +146,7 @@ def _are_classes(output: Any, target: Any) -> bool:
 
 
 def _check_classes(model: nn.Module, objective: Objective, data: list[Examples], test: Examples) -> None:
-    """Labels in range, and none in the test data that nobody can have learned; as far as all are in memory."""
+    """Labels in range, and none in the test data that no client trains on; as far as all are in memory."""
     if not all(isinstance(part, Tensors) for part in (*data, test)):
         return
     inputs, _ = data[0].take(np.arange(1))

@@ -30,7 +30,7 @@ def gradient_error(chi2: float, surrogate: float, bd2: float = 1.0, kappa2: floa
 
 
 def final_error(chi2: float, optimised: float, bd2: float = 1.0, kappa2: float = 1.0) -> float:
-    """Upper bound on ||∇F||² once ||∇F~||² <= `optimised`: what is left for ever is 2 χ² κ²."""
+    """Upper bound on ||∇F||² once ||∇F~||² <= `optimised`: the error floor is 2 χ² κ²."""
     require_number(bd2, "bd2", low=1, below=math.inf, allowed=">= 1")
     return 2 * (chi2 * (bd2 - 1) + 1) * optimised + 2 * chi2 * kappa2
 

@@ -43,7 +43,7 @@ def fedprox_error(alpha: float, clients: int, mean_steps: float, rounds: int) ->
 
 
 def best_proximal(clients: int, mean_steps: float, rounds: int) -> float:
-    """α* = 2^{1/3} √(N/K̄) T^{-1/6}, where (138) is least, clipped below 1; μ* = α*/η_l.
+    """α* = 2^{1/3} √(N/K̄) T^{-1/6}, the minimum of (138), clipped below 1; μ* = α*/η_l.
 
     (139) drops the constant; differentiating (138) gives it.
     """

@@ -60,9 +60,9 @@ def recommended(
     client_lr = _local_rate(algorithm, setting, rounds, work)
     step = _step(algorithm, setting, client_lr, work)
     limit = min(_limit(algorithm, rule, setting, delays, q) for rule in _rules(algorithm.server_opt))
-    most = min(1.0, HALF * limit) / step
+    highest = min(1.0, HALF * limit) / step
     exact = lossless(algorithm, setting.size) and not isinstance(algorithm.aggregate, Cached)
-    return Recommended(client_lr, most, step, limit, _because(limit, delays), exact)
+    return Recommended(client_lr, highest, step, limit, _because(limit, delays), exact)
 
 
 def _local_rate(algorithm: Algorithm, setting: Setting, rounds: int, work: ExpectedWork | None) -> float:

@@ -25,7 +25,7 @@ class Setting:
     smoothness: float  # L
     clients: int  # N
     steps: float  # K, or the largest K_i where they differ
-    per_round: int | None = None  # M (n, q): updates per server step; None: everybody
+    per_round: int | None = None  # M (n, q): updates per server step; None: all clients
     noise: float = 1.0  # σ² (σ_l²), variance of a stochastic gradient
     spread: float = 1.0  # σ_g², (1/N) Σ ||∇F_i − ∇f||²; κ² of FedNova with β² = 1
     gap: float = 1.0  # F_0 = f(x_0) − f*
@@ -54,7 +54,7 @@ class Setting:
 
     @property
     def left_out(self) -> float:
-        """(N − M) / (M (N − 1)): what sampling M of N without replacement adds, per client; 0 for everybody."""
+        """(N − M) / (M (N − 1)): what sampling M of N without replacement adds; 0 for full participation."""
         return (self.clients - self.m) / (self.m * (self.clients - 1)) if self.clients > 1 else 0.0
 
     @property

@@ -114,7 +114,7 @@ def spectral_radius(step: float, beta: float, nu: float, delays: Delays = 1) -> 
 
 
 def _first_crossing(beta: float, nu: float, chances: Reals) -> float:
-    """The least η c > 0 with a root z = e^{iθ}: where −(z − 1)(z − β) / [...] is real and positive."""
+    """The smallest η c > 0 with a root z = e^{iθ}: where −(z − 1)(z − β) / [...] is real and positive."""
 
     def parts(theta: Reals) -> tuple[Reals, Reals]:
         z = np.exp(1j * theta)

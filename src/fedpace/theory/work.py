@@ -142,7 +142,7 @@ class Work:
 
     @property
     def largest_tau_eff(self) -> float:
-        """τ_eff of the round in which everybody does the most."""
+        """τ_eff of the round in which every client takes its largest number of steps."""
         return float(self.p @ self.a1.max(axis=0))
 
     @property

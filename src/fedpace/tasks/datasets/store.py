@@ -1,6 +1,6 @@
 """Decoded data sets in a cache folder, as memory-mapped arrays.
 
-A data set is a folder that appears by one rename, complete: whoever is interrupted leaves a folder with
+A data set is a folder that appears by one rename, complete: an interrupted download leaves a folder with
 another name behind, and of two processes that decode at once the later one finds the work done.
 """
 

@@ -1,7 +1,7 @@
 """CIFAR's python batches without an unpickler: the few opcodes they are written with, and nothing is ever called.
 
 A batch is a dict of text, lists of numbers and text, and one array of bytes. The authors wrote it with Python 2 and
-protocol 2; whoever saved it again has written it with Python 3. Names of functions stay names: the ways in which
+protocol 2; a file saved again was written with Python 3. Names of functions stay names: the ways in which
 numpy writes an array of bytes are recognised by their shape, and the array is made here.
 """
 

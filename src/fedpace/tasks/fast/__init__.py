@@ -1,7 +1,7 @@
-"""Local solves without autograd, for networks that are simple enough.
+"""Local training without autograd, for networks that are simple enough.
 
-`solver(...)` looks at a network and its objective and returns what solves it fastest, or None: then the
-reference loop does (`TorchTask.reference`). The choice depends on nothing else, so a seed still decides every
+`solver(...)` looks at a network and its objective and returns the fastest solver, or None: then the
+reference loop is used (`TorchTask.reference`). The choice depends on nothing else, so a seed still decides every
 bit. Results equal the reference within rounding; `tests/tasks/fast` states how near.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Solver(Protocol):
-    """Local solves of one network."""
+    """Local training of one network."""
 
     name: str
     call_s: float  # what a step costs beside its arithmetic, roughly
@@ -37,11 +37,11 @@ class Solver(Protocol):
         ...
 
     def train_until(self, request: Request, data: Any, stopped: Stopped | None) -> tuple[Vector, int]:
-        """(delta, steps taken), stopped between two steps: the bits of `solve` with that many steps."""
+        """(delta, steps taken), stopped between two steps: bit-identical to `solve` with that many steps."""
         ...
 
     def network(self, x: Vector) -> nn.Module | None:
-        """The network with the parameters `x`, until the next solve; None: torch's own is as fast."""
+        """The network with the parameters `x`, until the next call; None: torch's own is as fast."""
         ...
 
 

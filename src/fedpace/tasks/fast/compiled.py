@@ -18,7 +18,7 @@ LINE_BYTES = 64  # of the processor's cache
 
 
 def compiled(function: F) -> F:
-    """`function` as machine code: compiled at the first call and kept on disk where there is a place for it."""
+    """`function` as machine code: compiled at the first call, and cached on disk where that is possible."""
     try:
         return cast(F, _compile(function, True))
     except RuntimeError:  # no directory to cache in

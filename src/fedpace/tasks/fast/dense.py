@@ -1,4 +1,4 @@
-"""Softmax regression and ReLU networks without autograd: a local solve is one compiled call."""
+"""Softmax regression and ReLU networks without autograd: local training is one compiled call."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Descent(NamedTuple):
 
 
 class DenseSolver:
-    """Local solves of one network; memory is kept from solve to solve."""
+    """Local training of one network; memory is reused from session to session."""
 
     name, call_s = "compiled steps", 3e-6
 
@@ -125,7 +125,7 @@ class DenseSolver:
         return self._y - start, taken
 
     def _descent(self, request: Request, start: Array, data: Tensors) -> Descent:
-        """The whole solve, with y at its start."""
+        """All local steps, with y at its start."""
         arrays = self._arrays(data)
         assert arrays is not None, "these samples are not taken"
         rows, labels = arrays

@@ -47,7 +47,7 @@ def _plain(
         Quantity(
             "delay times heterogeneity, K tau² sigma_g² / T", orders.stale_spread, ORDER, f"{WANG}, (B.2)"
         ),
-        Quantity("who is in the buffer, sqrt(K/(TM)) sigma_g²", orders.members, ORDER, f"{WANG}, (B.2)"),
+        Quantity("clients in the buffer, sqrt(K/(TM)) sigma_g²", orders.members, ORDER, f"{WANG}, (B.2)"),
     )
 
 
@@ -88,4 +88,4 @@ def _arrivals(setting: Setting, shares: tuple[float, ...] | None, cached: bool) 
     if cached or shares is None:
         return ()
     left = skewed_arrival(shares) * setting.spread
-    return (Quantity("left for ever by unequal arrivals", left, UPPER, "N sum (a_i - 1/N)² sigma_g²"),)
+    return (Quantity("error floor from unequal arrivals", left, UPPER, "N sum (a_i - 1/N)² sigma_g²"),)

@@ -103,9 +103,9 @@ def _orders(preset: rates.Preset, source: str) -> tuple[Quantity, ...]:
     return (
         Quantity("mean server_lr with the best rate", preset.server_lr, ORDER, source),
         Quantity("client_lr with the best rate", preset.client_lr, ORDER, source),
-        Quantity("largest W1 = lr beta nu / (1 - beta)", preset.most_w1, ORDER, source),
+        Quantity("largest W1 = lr beta nu / (1 - beta)", preset.max_w1, ORDER, source),
         Quantity("rate at these", preset.rate, ORDER, source),
-        Quantity("rounds from which it holds", preset.least_rounds, ORDER, source),
+        Quantity("rounds from which it holds", preset.min_rounds, ORDER, source),
     )
 
 
@@ -113,21 +113,21 @@ def _autonomous(
     schedule: Schedule, setting: Setting, client_lr: float, delay: int, steps: Sequence[float]
 ) -> tuple[Quantity, ...]:
     quantities = []
-    for any_arrival, who in ((False, "uniform arrivals"), (True, "any arrivals")):
+    for any_arrival, which in ((False, "uniform arrivals"), (True, "any arrivals")):
         where = f"{SUN}, {'Corollary 5.4 (G.1)' if any_arrival else 'Theorem 5.1'}"
         highest = min(bounds.limits_autonomous(schedule, setting, delay, any_arrival=any_arrival))
         rate, at = rate_held(client_lr, highest)
         bound = bounds.bound_autonomous(schedule, setting, rate, delay, steps, any_arrival=any_arrival)
         quantities += [
-            Quantity(f"client_lr up to which the bound holds, {who}", highest, SUFFICIENT, where),
-            Quantity(f"mean squared gradient, {who}{at}", bound.total(setting), UPPER, where),
+            Quantity(f"client_lr up to which the bound holds, {which}", highest, SUFFICIENT, where),
+            Quantity(f"mean squared gradient, {which}{at}", bound.total(setting), UPPER, where),
         ]
     preset = rates.autonomous(setting, schedule.rounds, delay, schedule.stages)
     manageable = rates.manageable_delay(setting, schedule.rounds)
     return (
         *quantities,
         Quantity(
-            "of it, for ever without uniform arrivals", 6 * setting.spread, UPPER, f"{SUN}, Corollary 5.4"
+            "of it, error floor without uniform arrivals", 6 * setting.spread, UPPER, f"{SUN}, Corollary 5.4"
         ),
         *_orders(preset, f"{SUN}, Corollary 5.2"),
         Quantity("delay that leaves the rate alone", manageable, ORDER, f"{SUN}, Remark 5.3"),

@@ -21,11 +21,11 @@ def bias(work: Work, setting: Setting) -> tuple[Quantity, ...]:
         Quantity("tau_eff, gradients a round is worth", work.tau_eff, EXACT, f"{WANG}, section 4"),
         Quantity("chi-squared of shares p and plain weights w", work.chi2, EXACT, f"{WANG}, Theorem 2"),
         Quantity(
-            "share of the objective that goes astray", work.misplaced, EXACT, "half of the sum of |p - w|"
+            "objective inconsistency: misplaced weight", work.misplaced, EXACT, "half of the sum of |p - w|"
         ),
         Quantity("largest w / p of a client", float(ratio.max()), EXACT, f"{WANG}, Theorem 1"),
         Quantity("smallest w / p of a client", float(ratio.min()), EXACT, f"{WANG}, Theorem 1"),
-        Quantity("squared gradient left for ever", left, UPPER, f"{WANG}, Theorem 2: 2 chi² kappa²"),
+        Quantity("error floor of the squared gradient", left, UPPER, f"{WANG}, Theorem 2: 2 chi² kappa²"),
     )
 
 
@@ -73,7 +73,7 @@ def surrogate(work: Work, setting: Setting, client_lr: float, rounds: int) -> tu
     }
     own = nova.bound(work, rate, rounds, w=work.w, **problem).total
     whole = final_error(work.chi2, own, kappa2=setting.spread)
-    where = f"{WANG}, (96), everybody taking part"
+    where = f"{WANG}, (96), full participation"
     return (
         Quantity("client_lr up to which the bounds hold", highest, SUFFICIENT, f"{WANG}, (98), (99)"),
         Quantity(f"mean squared gradient of the surrogate{at}", own, UPPER, where),

@@ -128,7 +128,9 @@ def _staleness(plan: Plan) -> Section:
     d, seen = plan.delays, f"{plan.delays.measured} server steps on the virtual clock"
     quantities = []
     if d.exact_mean is not None:
-        quantities.append(Quantity("mean staleness, in the long run", d.exact_mean, EXACT, _law(plan)))
+        quantities.append(
+            Quantity("mean staleness, in the long run", d.exact_mean, EXACT, _mean_source(plan))
+        )
     if d.measured:
         quantities.append(Quantity("mean staleness seen", d.mean, MEASURED, seen))
     standing, source = (MEASURED, seen) if d.measured else (EXACT, "uniform on the last models")
@@ -150,7 +152,7 @@ def _staleness(plan: Plan) -> Section:
     return Section("staleness", tuple(quantities))
 
 
-def _law(plan: Plan) -> str:
+def _mean_source(plan: Plan) -> str:
     pace = plan.algorithm.pace
     if isinstance(pace, Buffered):
         return "Mc/M - 1, any speeds" if pace.dispatch_mode == "batch" else "(Mc - 1)/M, any speeds"

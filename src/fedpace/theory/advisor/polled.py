@@ -18,8 +18,8 @@ def polled(
     rate, at = rate_held(client_lr, limit)
     bound = (bounds.iid_bound if iid else bounds.niid_bound)(setting, Rates(rate, server_lr), rounds)
     own = (bounds.iid_rates if iid else bounds.niid_rates)(setting, rounds)
-    least = (bounds.iid_least_rounds if iid else bounds.niid_least_rounds)(setting, delay)
-    most = (bounds.iid_most_updates if iid else bounds.niid_most_updates)(setting, delay, rounds)
+    enough = (bounds.iid_min_rounds if iid else bounds.niid_min_rounds)(setting, delay)
+    updates = (bounds.iid_max_updates if iid else bounds.niid_max_updates)(setting, delay, rounds)
     condition = f"{DEFEDAVG}, ({'13' if iid else '11'})"
     where = f"{DEFEDAVG}, {theorem}"
     quantities = (
@@ -27,8 +27,10 @@ def polled(
         Quantity(f"mean squared gradient after {rounds} steps{at}", bound.total, UPPER, where),
         Quantity("client_lr of the theorem", own.client_lr, SUFFICIENT, where),
         Quantity("server_lr of the theorem", own.server_lr, SUFFICIENT, where),
-        Quantity("steps from which these meet the condition", least, SUFFICIENT, condition),
-        Quantity("updates per step with linear speedup", most, SUFFICIENT, f"{condition} in {rounds} steps"),
+        Quantity("steps from which these meet the condition", enough, SUFFICIENT, condition),
+        Quantity(
+            "updates per step with linear speedup", updates, SUFFICIENT, f"{condition} in {rounds} steps"
+        ),
         Quantity(
             "speedup of this many updates, in steps", setting.m, ORDER, f"{where}: steps to a target ~ 1/n"
         ),
@@ -42,7 +44,7 @@ def _absence(setting: Setting, rounds: int) -> tuple[Quantity, ...]:
     order = bounds.delay_order(setting.clients, setting.m, rounds)
     return (
         Quantity("chance of a client to be drawn in a step", drawn, EXACT, "1 - (1 - 1/N)^n"),
-        Quantity("steps until everybody is drawn again", longest, UPPER, "95 % of runs, union bound"),
+        Quantity("steps until all clients are drawn again", longest, UPPER, "95 % of runs, union bound"),
         Quantity(
             "the paper's order of the delay", order, ORDER, f"{DEFEDAVG}, section 3: (1 + log(NT/0.05)) / p"
         ),

@@ -24,8 +24,8 @@ def two_way(
     quantities = (
         Quantity("q, what a codec may lose of a norm", link.q, UPPER, f"{PAPER}, Assumption 3.4"),
         Quantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        Quantity(f"least squared gradient in {rounds} rounds{at}", terms.total, standing, where),
-        Quantity("of it, for ever", terms.stays, standing, where),
+        Quantity(f"smallest squared gradient in {rounds} rounds{at}", terms.total, standing, where),
+        Quantity("of it, error floor", terms.stays, standing, where),
         Quantity("client_lr with the best rate", own, ORDER, corollary),
         Quantity("server_lr with the best rate", server_lr, ORDER, corollary),
         Quantity("rate at these", bounds.rate(setting, rounds), ORDER, corollary),
