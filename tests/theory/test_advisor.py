@@ -11,14 +11,14 @@ from fedpace.local import SGD
 from fedpace.server_opt import Adam, Momentum, Stages
 from fedpace.theory import Work, advisor, momentum_bounds, multistage, nova_bounds
 from fedpace.theory.momentum_bounds import Schedule
-from fedpace.theory.setting import EXACT, ORDER, STABILITY, SUFFICIENT, UPPER, Quantity, Setting
+from fedpace.theory.setting import EXACT, ORDER, STABILITY, SUFFICIENT, UPPER, Setting, StatedQuantity
 
 WORK = Work.of(SGD(0.1, steps=1), (2, 5, 9), (0.5, 0.3, 0.2))
 SETTING = Setting(smoothness=2.0, clients=3, steps=9, noise=0.5, spread=4.0, gap=3.0)
 STAGES = multistage((2, 1, 0.5), 1000, 0.9, 0.9)
 
 
-def by_name(figures: tuple[Quantity, ...], start: str) -> Quantity:
+def by_name(figures: tuple[StatedQuantity, ...], start: str) -> StatedQuantity:
     (found,) = [figure for figure in figures if figure.name.startswith(start)]
     return found
 

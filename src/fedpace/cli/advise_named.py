@@ -13,7 +13,7 @@ from fedpace.errors import ConfigError, FedpaceError
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
     from fedpace.compute import Task
-    from fedpace.theory import Quantity, Setting
+    from fedpace.theory import Setting, StatedQuantity
     from fedpace.theory.advisor import Plan
     from fedpace.theory.delays import Delays
     from fedpace.theory.two_way_bounds import Compression
@@ -110,7 +110,7 @@ class Clients:
 
 def make_plan(
     args: argparse.Namespace, algorithm: Algorithm, task: Task | None
-) -> tuple[Plan, list[Quantity]]:
+) -> tuple[Plan, list[StatedQuantity]]:
     """The plan, and the constants it rests on with their standing."""
     from fedpace.theory.advisor import Plan
 
@@ -149,8 +149,8 @@ def _most_steps(algorithm: Algorithm, clients: int, samples: Clients) -> int:
 
 def _setting(
     args: argparse.Namespace, algorithm: Algorithm, task: Task | None, steps: int
-) -> tuple[Setting, list[Quantity]]:
-    from fedpace.theory import Quantity, Setting
+) -> tuple[Setting, list[StatedQuantity]]:
+    from fedpace.theory import Setting, StatedQuantity
     from fedpace.theory.estimate import estimate
     from fedpace.theory.setting import ASSUMED, MEASURED
 
@@ -158,7 +158,7 @@ def _setting(
     if args.estimate and task is not None:
         measured = estimate(task, algorithm.local.batch_size, seed=args.seed)
         setting = measured.setting(args.clients, steps, per_round)
-        problem = [Quantity(e.name, e.value, MEASURED, e.how) for e in measured.all]
+        problem = [StatedQuantity(e.name, e.value, MEASURED, e.how) for e in measured.all]
     else:
         size = args.size or (DEFAULT_SIZE if task is None else int(task.layout.size))
         setting, problem = Setting(1.0, args.clients, steps, per_round, size=size), []
@@ -166,7 +166,7 @@ def _setting(
     for name, _, meaning in PROBLEM:
         if name in given or (not args.estimate and _matters(name, algorithm)):
             how = "given" if name in given else "--estimate measures it"
-            problem.append(Quantity(f"{name}, {meaning}", given.get(name, 1.0), ASSUMED, how))
+            problem.append(StatedQuantity(f"{name}, {meaning}", given.get(name, 1.0), ASSUMED, how))
     return replace(setting, **given), problem
 
 
@@ -183,12 +183,12 @@ def _matters(name: str, algorithm: Algorithm) -> bool:
 
 
 def _codecs(
-    args: argparse.Namespace, algorithm: Algorithm, task: Task | None, problem: list[Quantity]
+    args: argparse.Namespace, algorithm: Algorithm, task: Task | None, problem: list[StatedQuantity]
 ) -> tuple[Compression | None, float | None]:
     """q, gamma and lambda on the task's own updates; and of a quantised cache."""
     if not args.estimate or task is None:
         return None, None
-    from fedpace.theory import Quantity
+    from fedpace.theory import StatedQuantity
     from fedpace.theory.advisor.plan import claimed
     from fedpace.theory.compression import cache_quality, measure
     from fedpace.theory.estimate import some_clients
@@ -202,14 +202,14 @@ def _codecs(
         how = f"largest in {MEASURED_ROUNDS} rounds of {len(clients)} clients, all taking part (Figure 21)"
         q, gamma, lam = (max(getattr(one, name) for one in seen) for name in ("q", "gamma", "lam"))
         problem += [
-            Quantity("q_C, what the codec loses of a norm", q, MEASURED, how),
-            Quantity("gamma, compressing before or after averaging", gamma, MEASURED, how),
-            Quantity("lambda, what the lazy rule replaces", lam, MEASURED, how),
+            StatedQuantity("q_C, what the codec loses of a norm", q, MEASURED, how),
+            StatedQuantity("gamma, compressing before or after averaging", gamma, MEASURED, how),
+            StatedQuantity("lambda, what the lazy rule replaces", lam, MEASURED, how),
         ]
         compression = replace(claim, q=min(q, 1 - 1e-9), gamma=gamma, lam=lam, down_gamma=gamma)
     if cache_q is not None:
         problem.append(
-            Quantity("q of the cache, E||Q(x)-x||² / ||x||²", cache_q, MEASURED, "one client's update")
+            StatedQuantity("q of the cache, E||Q(x)-x||² / ||x||²", cache_q, MEASURED, "one client's update")
         )
     return compression, cache_q
 

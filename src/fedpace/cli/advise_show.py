@@ -9,7 +9,7 @@ from fedpace.cli import show
 
 if TYPE_CHECKING:
     from fedpace.server_opt import Stages
-    from fedpace.theory import Quantity, Section, Setting, Work
+    from fedpace.theory import Section, Setting, StatedQuantity, Work
     from fedpace.theory.advisor import StageRow
     from fedpace.theory.stability import Delays
 
@@ -88,7 +88,7 @@ def sections(found: Iterable[Section]) -> None:
             show.console().print(f"note: {note}\n")
 
 
-def figures(title: str, found: Iterable[Quantity]) -> None:
+def figures(title: str, found: Iterable[StatedQuantity]) -> None:
     rows = [(f.name, f"{f.value:.4g}", f.standing, f.source) for f in found]
     show.table((title, "", "standing", "from"), rows, "trlt")
     show.console().print()

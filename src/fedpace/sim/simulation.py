@@ -18,7 +18,7 @@ from fedpace.sim.broadcasts import Announced, Broadcasts
 from fedpace.sim.observer import Observer, Tally
 from fedpace.sim.population import Devices
 from fedpace.sim.timeline import Phase, Timeline
-from fedpace.sim.training import LocalTraining
+from fedpace.sim.training import TrainingPromises
 from fedpace.spill import Slab
 from fedpace.vector import Vector
 
@@ -56,7 +56,7 @@ class Simulation:
         self.charged = devices.serial or not self.config.down.shared
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
-        self.training = LocalTraining(engine, eager)
+        self.training = TrainingPromises(engine, eager)
 
     def begin(self) -> None:
         """Put the first events on the timeline: changes of availability, and the server's first orders."""

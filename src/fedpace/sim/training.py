@@ -10,7 +10,7 @@ from fedpace.sim.observer import Tally
 from fedpace.vector import Vector
 
 
-class LocalTraining:
+class TrainingPromises:
     """Between sessions and the engine that computes them.
 
     What is sure to be sent is announced, so that an engine may run ahead. `eager` computes every session when

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,10 @@ def measured(module: nn.Module, objective: Objective, examples: Examples) -> dic
 
 @torch.no_grad()
 def by_stratum(
-    module: nn.Module, test: Examples, strata: npt.NDArray[Any], held: Sequence[npt.NDArray[Any]]
+    module: nn.Module,
+    test: Examples,
+    strata: npt.NDArray[np.integer],
+    held: Sequence[npt.NDArray[np.integer]],
 ) -> Vector:
     """Per client, the accuracy in each stratum of the test data, weighted by the strata it holds.
 

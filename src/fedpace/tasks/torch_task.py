@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -54,7 +53,7 @@ class TorchTask:
         self._flat = FlatModule(network)
         self._given = self._flat.values()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without what is made of the rest."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_solver", "_lanes")}
 

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from fedpace.theory.averaging import mean_age, variance_factor
     from fedpace.theory.inconsistency import TwoClients, advice, dissimilarity, final_error, gradient_error
     from fedpace.theory.recommend import Recommended, recommended
-    from fedpace.theory.setting import Quantity, Section, Setting
+    from fedpace.theory.setting import Section, Setting, StatedQuantity
     from fedpace.theory.stability import mean_square_limit, stability_limit
     from fedpace.theory.work import Work, chi_squared
 
 __all__ = [
-    "Quantity",
     "Recommended",
     "ScheduleWarning",
     "Section",
     "Setting",
+    "StatedQuantity",
     "TwoClients",
     "Work",
     "advice",
@@ -71,7 +71,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Quantity": "setting",
+    "StatedQuantity": "setting",
     "Recommended": "recommend",
     "Section": "setting",
     "Setting": "setting",

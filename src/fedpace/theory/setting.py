@@ -63,7 +63,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class StatedQuantity:
     """One number with its name, its standing (one of the words above) and where it comes from."""
 
     name: str
@@ -77,7 +77,7 @@ class Section:
     """Quantities about one subject, and notes on them."""
 
     title: str
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[StatedQuantity, ...]
     notes: tuple[str, ...] = ()
 
 

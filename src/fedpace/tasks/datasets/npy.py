@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ MOST_HEADER_BYTES = 1000
 class ArrayHeader(NamedTuple):
     """What an .npy file says about its values, and where they begin."""
 
-    kind: np.dtype[Any]
+    kind: np.dtype[np.generic]
     shape: tuple[int, ...]
     order: Literal["C", "F"]
     start: int

@@ -102,7 +102,7 @@ def is_flatten(layer: nn.Module) -> bool:
     return type(layer) is nn.Flatten and (layer.start_dim, layer.end_dim) == (1, -1)
 
 
-def is_cross_entropy(loss: Any) -> bool:
+def is_cross_entropy(loss: object) -> bool:
     """The mean over a batch of the negative log-likelihood of softmax outputs, without extras."""
     if type(loss) is nn.CrossEntropyLoss:
         extras = (loss.weight is not None, loss.label_smoothing, loss.ignore_index >= 0)

@@ -29,7 +29,7 @@ def _compile(function: F, cache: bool) -> Any:
     return numba.njit(function, cache=cache, fastmath=MATHS, error_model="numpy", nogil=True)
 
 
-def aligned(size: int, dtype: Any) -> Array:
+def aligned(size: int, dtype: npt.DTypeLike) -> Array:
     """An uninitialised vector that begins with a cache line: loads that straddle two cost twice as much."""
     memory = np.empty(size * np.dtype(dtype).itemsize + LINE_BYTES, np.uint8)
     skip = -memory.ctypes.data % LINE_BYTES

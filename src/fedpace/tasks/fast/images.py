@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -54,7 +54,7 @@ class Network:
         widths: Sequence[int],
         shape: dense_loops.Shape,
         count: int,
-        dtype: Any,
+        dtype: np.dtype[np.floating],
     ):
         first = stages[0]
         high, wide = first.high + 2 * first.padding, first.wide + 2 * first.padding
@@ -124,7 +124,7 @@ class ImageSolver:
 
     name, call_s = "unrolled convolutions", 1e-4
 
-    def __init__(self, stages: Sequence[Stage], widths: Sequence[int], dtype: Any):
+    def __init__(self, stages: Sequence[Stage], widths: Sequence[int], dtype: np.dtype[np.floating]):
         self.stages, self.widths, self.dtype = tuple(stages), tuple(widths), np.dtype(dtype)
         self._order = OwnOrder(stages, widths, dtype)
         begins = [piece.ours for piece in self._order.pieces[2 * len(stages) :: 2]]

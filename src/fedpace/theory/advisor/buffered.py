@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fedpace.theory import buffered_bounds as bounds
 from fedpace.theory.momentum_rates import skewed_arrival
-from fedpace.theory.setting import ORDER, SUFFICIENT, UPPER, Quantity, Section, Setting, rate_held
+from fedpace.theory.setting import ORDER, SUFFICIENT, UPPER, Section, Setting, StatedQuantity, rate_held
 
 WANG = "CA2FL"
 
@@ -33,27 +33,29 @@ def buffered(
 
 def _plain(
     setting: Setting, client_lr: float, server_lr: float, delay: int, rounds: int
-) -> tuple[Quantity, ...]:
+) -> tuple[StatedQuantity, ...]:
     where = f"{WANG}, Theorem B.5, corrected"
     highest = bounds.fedbuff_limit(setting, server_lr, delay)
     rate, at = rate_held(client_lr, highest)
     terms = bounds.fedbuff_bound(setting, rate, server_lr, delay, rounds)
     orders = bounds.fedbuff_orders(setting, delay, rounds)
     return (
-        Quantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        Quantity(f"mean squared gradient after {rounds} steps{at}", terms.total, UPPER, where),
-        Quantity("of it, moved by delay", terms.stale, UPPER, where),
+        StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
+        StatedQuantity(f"mean squared gradient after {rounds} steps{at}", terms.total, UPPER, where),
+        StatedQuantity("of it, moved by delay", terms.stale, UPPER, where),
         *_preset(setting, rounds, orders.total, "Cor. B.6"),
-        Quantity(
+        StatedQuantity(
             "delay times heterogeneity, K tau² sigma_g² / T", orders.stale_spread, ORDER, f"{WANG}, (B.2)"
         ),
-        Quantity("clients in the buffer, sqrt(K/(TM)) sigma_g²", orders.members, ORDER, f"{WANG}, (B.2)"),
+        StatedQuantity(
+            "clients in the buffer, sqrt(K/(TM)) sigma_g²", orders.members, ORDER, f"{WANG}, (B.2)"
+        ),
     )
 
 
 def _cached(
     setting: Setting, client_lr: float, server_lr: float, delay: int, age: int, rounds: int, q: float
-) -> tuple[Quantity, ...]:
+) -> tuple[StatedQuantity, ...]:
     where = f"{WANG}, Theorem {'C.3' if q else 'B.7'}, corrected"
     inflation = bounds.inflation(q)
     highest = bounds.ca2fl_limit(setting, server_lr, delay, age, inflation)
@@ -61,31 +63,35 @@ def _cached(
     terms = bounds.ca2fl_bound(setting, rate, server_lr, delay, age, rounds, inflation)
     orders = bounds.ca2fl_orders(setting, delay, age, rounds, inflation)
     without = bounds.fedbuff_orders(setting, delay, rounds)
-    quantised = (Quantity("noise, times what quantising adds", inflation, UPPER, f"{WANG}, C.3, corrected"),)
+    quantised = (
+        StatedQuantity("noise, times what quantising adds", inflation, UPPER, f"{WANG}, C.3, corrected"),
+    )
     return (
-        Quantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        Quantity(f"mean squared gradient after {rounds} steps{at}", terms.total, UPPER, where),
-        Quantity("of it, moved by delay", terms.stale, UPPER, where),
+        StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
+        StatedQuantity(f"mean squared gradient after {rounds} steps{at}", terms.total, UPPER, where),
+        StatedQuantity("of it, moved by delay", terms.stale, UPPER, where),
         *(quantised if q else ()),
         *_preset(setting, rounds, orders.total, "Cor. C.4" if q else "Cor. B.8"),
-        Quantity(
+        StatedQuantity(
             "what the cache removes, K tau² sigma_g² / T", without.stale_spread, ORDER, f"{WANG}, (B.2)"
         ),
-        Quantity("what the cache costs, zeta² (N-M)² sigma² / (T N²)", orders.cache, ORDER, f"{WANG}, (B.4)"),
+        StatedQuantity(
+            "what the cache costs, zeta² (N-M)² sigma² / (T N²)", orders.cache, ORDER, f"{WANG}, (B.4)"
+        ),
     )
 
 
-def _preset(setting: Setting, rounds: int, total: float, source: str) -> tuple[Quantity, ...]:
+def _preset(setting: Setting, rounds: int, total: float, source: str) -> tuple[StatedQuantity, ...]:
     client_lr, server_lr = bounds.preset(setting, rounds)
     return (
-        Quantity("client_lr with the best rate", client_lr, ORDER, f"{WANG}, {source}"),
-        Quantity("server_lr with the best rate", server_lr, ORDER, f"{WANG}, {source}"),
-        Quantity("rate at these", total, ORDER, f"{WANG}, {source}"),
+        StatedQuantity("client_lr with the best rate", client_lr, ORDER, f"{WANG}, {source}"),
+        StatedQuantity("server_lr with the best rate", server_lr, ORDER, f"{WANG}, {source}"),
+        StatedQuantity("rate at these", total, ORDER, f"{WANG}, {source}"),
     )
 
 
-def _arrivals(setting: Setting, shares: tuple[float, ...] | None, cached: bool) -> tuple[Quantity, ...]:
+def _arrivals(setting: Setting, shares: tuple[float, ...] | None, cached: bool) -> tuple[StatedQuantity, ...]:
     if cached or shares is None:
         return ()
     left = skewed_arrival(shares) * setting.spread
-    return (Quantity("error floor from unequal arrivals", left, UPPER, "N sum (a_i - 1/N)² sigma_g²"),)
+    return (StatedQuantity("error floor from unequal arrivals", left, UPPER, "N sum (a_i - 1/N)² sigma_g²"),)

@@ -13,7 +13,7 @@ from fedpace.theory import momentum_rates as rates
 from fedpace.theory.averaging import mean_age, variance_factor
 from fedpace.theory.momentum_bounds import Schedule
 from fedpace.theory.multistage import w1
-from fedpace.theory.setting import ORDER, STABILITY, SUFFICIENT, UPPER, Quantity, Setting, rate_held
+from fedpace.theory.setting import ORDER, STABILITY, SUFFICIENT, UPPER, Setting, StatedQuantity, rate_held
 from fedpace.theory.stability import Delays, stability_limit
 
 SUN = "Sun et al. 2024"
@@ -65,7 +65,7 @@ def server_momentum(
     delay: int | None = None,
     steps: Sequence[float] = (),
     delays: Delays | None = None,
-) -> tuple[Quantity, ...]:
+) -> tuple[StatedQuantity, ...]:
     """Limits and bounds of (multistage, with a largest delay autonomous) FedGM.
 
     `delays` is their distribution, uniform on 0..delay where nothing is said; `steps` are the K of the updates that
@@ -88,30 +88,34 @@ def server_momentum(
     source = f"{SUN}, Corollary {'4.7' if setting.sampled else '4.4'}"
     return (
         _stability(stages, 1),
-        Quantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        Quantity(f"mean squared gradient{at}", bound(schedule, setting, rate).total(setting), UPPER, where),
+        StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
+        StatedQuantity(
+            f"mean squared gradient{at}", bound(schedule, setting, rate).total(setting), UPPER, where
+        ),
         *_orders(preset, source),
     )
 
 
-def _stability(stages: Stages, delays: Delays) -> Quantity:
+def _stability(stages: Stages, delays: Delays) -> StatedQuantity:
     lowest = min(row.stability for row in stage_rows(stages, delays))
-    return Quantity("server_lr times c, stable below", lowest, STABILITY, "spectral radius 1 on a quadratic")
+    return StatedQuantity(
+        "server_lr times c, stable below", lowest, STABILITY, "spectral radius 1 on a quadratic"
+    )
 
 
-def _orders(preset: rates.Preset, source: str) -> tuple[Quantity, ...]:
+def _orders(preset: rates.Preset, source: str) -> tuple[StatedQuantity, ...]:
     return (
-        Quantity("mean server_lr with the best rate", preset.server_lr, ORDER, source),
-        Quantity("client_lr with the best rate", preset.client_lr, ORDER, source),
-        Quantity("largest W1 = lr beta nu / (1 - beta)", preset.max_w1, ORDER, source),
-        Quantity("rate at these", preset.rate, ORDER, source),
-        Quantity("rounds from which it holds", preset.min_rounds, ORDER, source),
+        StatedQuantity("mean server_lr with the best rate", preset.server_lr, ORDER, source),
+        StatedQuantity("client_lr with the best rate", preset.client_lr, ORDER, source),
+        StatedQuantity("largest W1 = lr beta nu / (1 - beta)", preset.max_w1, ORDER, source),
+        StatedQuantity("rate at these", preset.rate, ORDER, source),
+        StatedQuantity("rounds from which it holds", preset.min_rounds, ORDER, source),
     )
 
 
 def _autonomous(
     schedule: Schedule, setting: Setting, client_lr: float, delay: int, steps: Sequence[float]
-) -> tuple[Quantity, ...]:
+) -> tuple[StatedQuantity, ...]:
     quantities = []
     for any_arrival, which in ((False, "uniform arrivals"), (True, "any arrivals")):
         where = f"{SUN}, {'Corollary 5.4 (G.1)' if any_arrival else 'Theorem 5.1'}"
@@ -119,16 +123,16 @@ def _autonomous(
         rate, at = rate_held(client_lr, highest)
         bound = bounds.bound_autonomous(schedule, setting, rate, delay, steps, any_arrival=any_arrival)
         quantities += [
-            Quantity(f"client_lr up to which the bound holds, {which}", highest, SUFFICIENT, where),
-            Quantity(f"mean squared gradient, {which}{at}", bound.total(setting), UPPER, where),
+            StatedQuantity(f"client_lr up to which the bound holds, {which}", highest, SUFFICIENT, where),
+            StatedQuantity(f"mean squared gradient, {which}{at}", bound.total(setting), UPPER, where),
         ]
     preset = rates.autonomous(setting, schedule.rounds, delay, schedule.stages)
     manageable = rates.manageable_delay(setting, schedule.rounds)
     return (
         *quantities,
-        Quantity(
+        StatedQuantity(
             "of it, error floor without uniform arrivals", 6 * setting.spread, UPPER, f"{SUN}, Corollary 5.4"
         ),
         *_orders(preset, f"{SUN}, Corollary 5.2"),
-        Quantity("delay that leaves the rate alone", manageable, ORDER, f"{SUN}, Remark 5.3"),
+        StatedQuantity("delay that leaves the rate alone", manageable, ORDER, f"{SUN}, Remark 5.3"),
     )

@@ -32,9 +32,9 @@ from fedpace.theory.setting import (
     ORDER,
     STABILITY,
     UPPER,
-    Quantity,
     Section,
     Setting,
+    StatedQuantity,
 )
 from fedpace.theory.stability import stability_limit
 from fedpace.theory.two_way_bounds import Adaptive, Compression
@@ -129,26 +129,26 @@ def _staleness(plan: Plan) -> Section:
     quantities = []
     if d.exact_mean is not None:
         quantities.append(
-            Quantity("mean staleness, in the long run", d.exact_mean, EXACT, _mean_source(plan))
+            StatedQuantity("mean staleness, in the long run", d.exact_mean, EXACT, _mean_source(plan))
         )
     if d.measured:
-        quantities.append(Quantity("mean staleness seen", d.mean, MEASURED, seen))
+        quantities.append(StatedQuantity("mean staleness seen", d.mean, MEASURED, seen))
     standing, source = (MEASURED, seen) if d.measured else (EXACT, "uniform on the last models")
-    quantities.append(Quantity("largest staleness", d.largest, standing, source))
+    quantities.append(StatedQuantity("largest staleness", d.largest, standing, source))
     if d.measured:
         quantities += [
-            Quantity(
+            StatedQuantity(
                 "arrivals of the busiest client, times N",
                 float(d.shares.max()) * plan.clients,
                 MEASURED,
                 seen,
             ),
-            Quantity(
+            StatedQuantity(
                 "arrivals of the rarest client, times N", float(d.shares.min()) * plan.clients, MEASURED, seen
             ),
         ]
     if isinstance(plan.algorithm.aggregate, Cached):
-        quantities.append(Quantity("oldest cached update", d.cache_age, MEASURED, seen))
+        quantities.append(StatedQuantity("oldest cached update", d.cache_age, MEASURED, seen))
     return Section("staleness", tuple(quantities))
 
 
@@ -240,20 +240,24 @@ def _rates(plan: Plan, notes: tuple[str, ...]) -> Section:
     if isinstance(server, Momentum) and np.size(plan.delays.chances) > 1:
         mean = stability_limit(beta, nu, plan.delays.chances)
         quantities.append(
-            Quantity("server_lr times c, stable below", mean, STABILITY, "spectral radius, these delays")
+            StatedQuantity(
+                "server_lr times c, stable below", mean, STABILITY, "spectral radius, these delays"
+            )
         )
     few = (
         "mean square: few updates per step are stricter" if len(plan.delays.chances) > 1 else "on a quadratic"
     )
     quantities += [
-        Quantity("limit that is halved", found.limit, EXACT if found.exact else ORDER, few),
-        Quantity(
+        StatedQuantity("limit that is halved", found.limit, EXACT if found.exact else ORDER, few),
+        StatedQuantity(
             "c, what client_lr makes of curvature L",
             found.step,
             UPPER,
             "1 - (1 - client_lr L)^K, and factors",
         ),
-        Quantity("client_lr", found.client_lr, ADVICE, "min(1/2, sqrt(M/(K T))) / L, and FedNova's tau_eff"),
-        Quantity("server_lr", found.server_lr, ADVICE, found.because),
+        StatedQuantity(
+            "client_lr", found.client_lr, ADVICE, "min(1/2, sqrt(M/(K T))) / L, and FedNova's tau_eff"
+        ),
+        StatedQuantity("server_lr", found.server_lr, ADVICE, found.because),
     ]
     return Section("recommended to begin with", tuple(quantities), notes)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from fedpace.theory import defedavg_bounds as bounds
 from fedpace.theory.defedavg_bounds import Rates
-from fedpace.theory.setting import EXACT, ORDER, SUFFICIENT, UPPER, Quantity, Section, Setting, rate_held
+from fedpace.theory.setting import (
+    EXACT,
+    ORDER,
+    SUFFICIENT,
+    UPPER,
+    Section,
+    Setting,
+    StatedQuantity,
+    rate_held,
+)
 
 DEFEDAVG = "DeFedAvg"
 
@@ -23,29 +32,31 @@ def polled(
     condition = f"{DEFEDAVG}, ({'13' if iid else '11'})"
     where = f"{DEFEDAVG}, {theorem}"
     quantities = (
-        Quantity("client_lr up to which the bound holds", limit, SUFFICIENT, condition),
-        Quantity(f"mean squared gradient after {rounds} steps{at}", bound.total, UPPER, where),
-        Quantity("client_lr of the theorem", own.client_lr, SUFFICIENT, where),
-        Quantity("server_lr of the theorem", own.server_lr, SUFFICIENT, where),
-        Quantity("steps from which these meet the condition", enough, SUFFICIENT, condition),
-        Quantity(
+        StatedQuantity("client_lr up to which the bound holds", limit, SUFFICIENT, condition),
+        StatedQuantity(f"mean squared gradient after {rounds} steps{at}", bound.total, UPPER, where),
+        StatedQuantity("client_lr of the theorem", own.client_lr, SUFFICIENT, where),
+        StatedQuantity("server_lr of the theorem", own.server_lr, SUFFICIENT, where),
+        StatedQuantity("steps from which these meet the condition", enough, SUFFICIENT, condition),
+        StatedQuantity(
             "updates per step with linear speedup", updates, SUFFICIENT, f"{condition} in {rounds} steps"
         ),
-        Quantity(
+        StatedQuantity(
             "speedup of this many updates, in steps", setting.m, ORDER, f"{where}: steps to a target ~ 1/n"
         ),
     )
     return Section(name, quantities if iid else (*quantities, *_absence(setting, rounds)))
 
 
-def _absence(setting: Setting, rounds: int) -> tuple[Quantity, ...]:
+def _absence(setting: Setting, rounds: int) -> tuple[StatedQuantity, ...]:
     drawn = 1 - (1 - 1 / setting.clients) ** setting.m
     longest = bounds.longest_absence(setting.clients, setting.m, rounds)
     order = bounds.delay_order(setting.clients, setting.m, rounds)
     return (
-        Quantity("chance of a client to be drawn in a step", drawn, EXACT, "1 - (1 - 1/N)^n"),
-        Quantity("steps until all clients are drawn again", longest, UPPER, "95 % of runs, union bound"),
-        Quantity(
+        StatedQuantity("chance of a client to be drawn in a step", drawn, EXACT, "1 - (1 - 1/N)^n"),
+        StatedQuantity(
+            "steps until all clients are drawn again", longest, UPPER, "95 % of runs, union bound"
+        ),
+        StatedQuantity(
             "the paper's order of the delay", order, ORDER, f"{DEFEDAVG}, section 3: (1 + log(NT/0.05)) / p"
         ),
     )

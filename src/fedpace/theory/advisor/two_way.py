@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedpace.theory import two_way_bounds as bounds
-from fedpace.theory.setting import ORDER, SUFFICIENT, UPPER, Quantity, Section, Setting, rate_held
+from fedpace.theory.setting import ORDER, SUFFICIENT, UPPER, Section, Setting, StatedQuantity, rate_held
 from fedpace.theory.two_way_bounds import Adaptive, Compression
 
 PAPER = "Bidirectional"
@@ -22,14 +22,14 @@ def two_way(
     own, server_lr = bounds.preset(setting, rounds)
     corollary = f"{PAPER}, Corollary {_corollary(link, setting.sampled)}"
     quantities = (
-        Quantity("q, what a codec may lose of a norm", link.q, UPPER, f"{PAPER}, Assumption 3.4"),
-        Quantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        Quantity(f"smallest squared gradient in {rounds} rounds{at}", terms.total, standing, where),
-        Quantity("of it, error floor", terms.stays, standing, where),
-        Quantity("client_lr with the best rate", own, ORDER, corollary),
-        Quantity("server_lr with the best rate", server_lr, ORDER, corollary),
-        Quantity("rate at these", bounds.rate(setting, rounds), ORDER, corollary),
-        Quantity(
+        StatedQuantity("q, what a codec may lose of a norm", link.q, UPPER, f"{PAPER}, Assumption 3.4"),
+        StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
+        StatedQuantity(f"smallest squared gradient in {rounds} rounds{at}", terms.total, standing, where),
+        StatedQuantity("of it, error floor", terms.stays, standing, where),
+        StatedQuantity("client_lr with the best rate", own, ORDER, corollary),
+        StatedQuantity("server_lr with the best rate", server_lr, ORDER, corollary),
+        StatedQuantity("rate at these", bounds.rate(setting, rounds), ORDER, corollary),
+        StatedQuantity(
             "tau that the paper suggests", _suggested(setting), ORDER, f"{PAPER}, section 5: C/(alpha n)"
         ),
     )
