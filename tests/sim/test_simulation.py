@@ -285,7 +285,7 @@ def test_old_models_are_let_go(name: str) -> None:
         (lambda: named.fedbuff(dispatch="later"), "dispatch must be batch or immediate; got 'later'"),
         (
             lambda: named.defedavg_iid(buffer=9),
-            "buffer must be <= the number of clients .8., who train each",
+            "buffer must be <= the number of clients .8., which train on each",
         ),
         (
             lambda: named.defedavg_iid(distinct=True, reuse_model=True),

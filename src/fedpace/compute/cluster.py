@@ -110,9 +110,7 @@ class Cluster:
     def forget(self, key: Key) -> None:
         job = self._jobs.pop(key, None)
         if job is not None:
-            job.wanted = False
-            if job.order is None:
-                self._waiting.left(job)
+            self._waiting.forget(job)
 
     def close(self) -> None:
         """What was announced and never asked for is dropped; the actors wait for the next run."""

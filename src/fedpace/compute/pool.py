@@ -61,6 +61,12 @@ class Waiting:
         if not self._versions[version]:
             del self._versions[version]
 
+    def forget(self, job: Job) -> None:
+        """The result is not needed after all; a job that was sent is done all the same."""
+        job.wanted = False
+        if job.order is None:
+            self.left(job)
+
     def next(self) -> Job | None:
         """The job to send next; it stays until it has `left`."""
         while self._by_length and not self._by_length[0][2].waiting:
@@ -108,10 +114,8 @@ class Pool:
     def forget(self, key: Key) -> None:
         job = self._jobs.pop(key, None)
         if job is not None:
-            job.wanted = False
-            if job.order is None:
-                self._waiting.left(job)
-            elif job.reply is not None and not job.taken_out:
+            self._waiting.forget(job)
+            if job.order is not None and job.reply is not None and not job.taken_out:
                 self._group.results.give_back(job.order.result)
 
     def close(self) -> None:

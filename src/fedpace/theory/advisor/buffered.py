@@ -40,9 +40,7 @@ def _plain(
     terms = bounds.fedbuff_bound(setting, rate, server_lr, delay, rounds)
     orders = bounds.fedbuff_orders(setting, delay, rounds)
     return (
-        StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        StatedQuantity(f"mean squared gradient after {rounds} steps{at}", terms.total, UPPER, where),
-        StatedQuantity("of it, moved by delay", terms.stale, UPPER, where),
+        *_bound(highest, f"{rounds} steps{at}", terms.total, terms.stale, where),
         *_preset(setting, rounds, orders.total, "Cor. B.6"),
         StatedQuantity(
             "delay times heterogeneity, K tau² sigma_g² / T", orders.stale_spread, ORDER, f"{WANG}, (B.2)"
@@ -67,9 +65,7 @@ def _cached(
         StatedQuantity("noise, times what quantising adds", inflation, UPPER, f"{WANG}, C.3, corrected"),
     )
     return (
-        StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        StatedQuantity(f"mean squared gradient after {rounds} steps{at}", terms.total, UPPER, where),
-        StatedQuantity("of it, moved by delay", terms.stale, UPPER, where),
+        *_bound(highest, f"{rounds} steps{at}", terms.total, terms.stale, where),
         *(quantised if q else ()),
         *_preset(setting, rounds, orders.total, "Cor. C.4" if q else "Cor. B.8"),
         StatedQuantity(
@@ -78,6 +74,14 @@ def _cached(
         StatedQuantity(
             "what the cache costs, zeta² (N-M)² sigma² / (T N²)", orders.cache, ORDER, f"{WANG}, (B.4)"
         ),
+    )
+
+
+def _bound(highest: float, after: str, total: float, stale: float, where: str) -> tuple[StatedQuantity, ...]:
+    return (
+        StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
+        StatedQuantity(f"mean squared gradient after {after}", total, UPPER, where),
+        StatedQuantity("of it, moved by delay", stale, UPPER, where),
     )
 
 
