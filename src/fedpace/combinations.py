@@ -128,7 +128,7 @@ REFUSALS: tuple[Refusal, ...] = (
 
 
 def refuse_impossible(algorithm: Algorithm) -> None:
-    """Raise ConfigError for what is no rule at all, and for the first refusal that applies."""
+    """Raise ConfigError for a value that is no rule, and for the first refusal that applies."""
     for place, method in KINDS.items():
         rule = getattr(algorithm, place)
         require(hasattr(rule, method), place, rule, f"a rule of fedpace.{place}")

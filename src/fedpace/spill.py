@@ -1,4 +1,4 @@
-"""Vectors on disk that look like vectors in memory: for what clients remember when there are very many of them."""
+"""Vectors on disk that look like vectors in memory: for the memories of very many clients."""
 
 from __future__ import annotations
 

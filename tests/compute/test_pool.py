@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.compute.crowd import SIZE, Marks, ask, expected
+from tests.compute.marked import SIZE, Marks, ask, expected
 
 from fedpace.compute import engine, workers
 from fedpace.compute.pool import Job, Pool, Waiting

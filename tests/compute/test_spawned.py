@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.compute.crowd import SIZE, Marks, ask, expected
+from tests.compute.marked import SIZE, Marks, ask, expected
 
 import fedpace
 from fedpace import algorithms, tasks

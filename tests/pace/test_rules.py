@@ -212,7 +212,7 @@ def test_immediate_takes_a_step_on_every_arrival() -> None:
     )
 
 
-# ---------------------------------------------------------------- everybody all the time
+# ---------------------------------------------------------------- all clients all the time
 
 
 def test_arrivals_publish_each_model_once() -> None:

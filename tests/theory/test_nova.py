@@ -216,7 +216,7 @@ def test_133_and_138_by_hand() -> None:
     """N = 4, K = 25, T = 64: sqrt(NKT) = 80; alpha = 1/2: (12.5 + 1)/80 + 4 / (25 * 64 / 4); 1/80 + 1/16."""
     assert nova_rates.fedprox_error(0.5, 4, 25, 64) == pytest.approx(13.5 / 80 + 0.01, rel=1e-12)
     assert nova_rates.fedprox_rate(4, 25, 64) == pytest.approx(1 / 80 + 1 / 16, rel=1e-12)
-    assert nova_rates.most_steps_for_linear_speedup(16, 10**4) == pytest.approx(10 / 8, rel=1e-12)
+    assert nova_rates.max_steps_for_linear_speedup(16, 10**4) == pytest.approx(10 / 8, rel=1e-12)
 
 
 def test_rates_by_hand() -> None:
@@ -264,7 +264,9 @@ def test_a_share_without_a_weight_is_infinitely_biased() -> None:
 def test_one_line_of_advice() -> None:
     line = advice(WORK)
     assert line is not None
-    assert line.startswith("plain averaging is biased here: chi-squared 0.429, 27% of the objective goes")
+    assert line.startswith(
+        "plain averaging is biased here: chi-squared 0.429, 27% of the weight is misplaced"
+    )
     assert "client 2 counts 2.1 times its share" in line
     assert line.endswith('under client sampling with tau_eff="population", its default')
     assert advice(Work.of(SGD(0.1, steps=1), (5, 5, 5))) is None

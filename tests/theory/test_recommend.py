@@ -165,7 +165,7 @@ def _far(case: Case, found: Recommended) -> float:
 
 
 def test_the_rates_by_hand() -> None:
-    """FedAvg, everybody, K = 1, L = 4, T = 16 of 4 clients: client_lr = min(1/2, √(4/16))/4, c = 1/2, server_lr 2."""
+    """FedAvg, all clients, K = 1, L = 4, T = 16 of 4 clients: client_lr = min(1/2, √(4/16))/4, c = 1/2, server_lr 2."""
     algorithm = algorithms.fedavg(client_lr=9.0, steps=1, batch_size=None)
     none = exact_delays(algorithm.pace, 4)
     assert none is not None

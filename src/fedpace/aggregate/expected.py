@@ -1,4 +1,4 @@
-"""What is known of the clients' work before a run."""
+"""The expected local work of the clients, as far as it is known before a run."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def choice_of(pace: Any, clients: int) -> str:
         return UNIFORM
     if not isinstance(select, Uniform):
         return OTHER
-    everybody = isinstance(pace, Rounds | Replayed) and (pace.per_step or clients) >= clients
-    return ALL if everybody else UNIFORM
+    full = isinstance(pace, Rounds | Replayed) and (pace.per_step or clients) >= clients
+    return ALL if full else UNIFORM

@@ -23,7 +23,7 @@ class RowFormat(Protocol):
         ...
 
     def value(self, row: Any) -> Vector:
-        """What a row stands for: the same vector every time."""
+        """The vector of a row, the same every time."""
         ...
 
     def nbytes(self, row: Any) -> int:
@@ -85,7 +85,7 @@ class SpilledRow:
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """Full precision in nameless files in `folder`; memory holds only what the system keeps of them."""
+    """Full precision in nameless files in `folder`; main memory holds only the system's page cache of them."""
 
     folder: str | os.PathLike[str]
 
@@ -99,7 +99,7 @@ class Spilled:
         return 0
 
 
-Row = Vector | PackedRow | SpilledRow  # what a checkpoint can keep
+Row = Vector | PackedRow | SpilledRow  # as a checkpoint stores it
 
 
 @cache

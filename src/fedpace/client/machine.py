@@ -1,4 +1,4 @@
-"""The sans-I/O client: what an arriving message means, and what becomes of a finished session.
+"""The sans-I/O client: how it handles messages and finished sessions.
 
 Nothing here computes a gradient. A session is a promise: the driver has it trained when its bytes are
 needed, and never if they are not.
@@ -171,7 +171,7 @@ class Client:
         self.state.running = None
 
     def leave(self) -> list[Session | Update]:
-        """Go away: what is computed and sent is lost, newest first. An update stored until it is asked for stays."""
+        """Leave: running and sent sessions are lost, newest first. An update stored until polled stays."""
         s, polled = self.state, self.config.polled
         s.life.move(Event.LEAVE_STORED if polled else Event.LEAVE)
         lost = (s.running, None if polled else s.outbox, s.upload)
@@ -228,7 +228,7 @@ class Client:
         return s.upload
 
     def _frames(self, session: Session, delta: Vector, a_norm1: float) -> tuple[dict[str, bytes], Memories]:
-        """What is sent, and what will be remembered once it has arrived."""
+        """The frames, and the memories once they are acknowledged."""
         s, config, rule = self.state, self.config, self.config.algorithm.correction
         rng = NO_DRAWS if config.exact else stream(config.seed, "up", self.number, session.number)
         sent = delta if s.own is None else s.own
@@ -257,7 +257,7 @@ class Client:
         return self._may_upload()
 
     def connected(self, taken: int) -> Update | None:
-        """The server says which of this client's sessions it took last; what to send again, if anything."""
+        """The server says which of this client's sessions it took last; the update to send again, if any."""
         s = self.state
         s.sessions = max(s.sessions, taken)
         if s.upload is not None and taken >= s.upload.session:

@@ -26,7 +26,7 @@ MODELS = 64  # versions held in the object store
 
 
 class SolverActor:
-    """What an actor is made of. It fetches the task when it first needs it, also after it was started again."""
+    """The actor's class. It fetches the task when first needed, also after a restart."""
 
     def __init__(self) -> None:
         self.task: Task | None = None
@@ -113,7 +113,7 @@ class Cluster:
             self._waiting.forget(job)
 
     def close(self) -> None:
-        """What was announced and never asked for is dropped; the actors wait for the next run."""
+        """Announced requests that were never needed are dropped; the actors wait for the next run."""
         for promise in self._sent:
             self.ray.cancel(promise)
         self._jobs.clear()
@@ -146,7 +146,7 @@ class Cluster:
         return self._models[id(start)][1]
 
     def _rest(self) -> None:
-        """Wait for some result, and send what that makes room for."""
+        """Wait for some result, and send the next requests."""
         done, _ = self.ray.wait(list(self._sent), num_returns=1)
         for promise in done:
             _, actor = self._sent.pop(promise)

@@ -6,7 +6,7 @@ import ctypes
 from functools import cache
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
-KEPT_BYTES, LARGE_BYTES = 1 << 29, 1 << 28
+REUSED_BYTES, LARGE_BYTES = 1 << 29, 1 << 28
 
 
 @cache
@@ -21,4 +21,4 @@ def keep_freed() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):  # another C library
         return False
-    return bool(mallopt(TRIM_THRESHOLD, KEPT_BYTES) and mallopt(MMAP_THRESHOLD, LARGE_BYTES))
+    return bool(mallopt(TRIM_THRESHOLD, REUSED_BYTES) and mallopt(MMAP_THRESHOLD, LARGE_BYTES))

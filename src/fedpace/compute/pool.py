@@ -62,7 +62,7 @@ class Waiting:
             del self._versions[version]
 
     def forget(self, job: Job) -> None:
-        """The result is not needed after all; a job that was sent is done all the same."""
+        """The result is not needed after all; a job that was sent is still computed."""
         job.wanted = False
         if job.order is None:
             self.left(job)
@@ -119,7 +119,7 @@ class Pool:
                 self._group.results.give_back(job.order.result)
 
     def close(self) -> None:
-        """What was announced and never asked for is dropped; the workers wait for the next run."""
+        """Announced requests that were never needed are dropped; the workers wait for the next run."""
         for job in list(self._jobs.values()):
             self.forget(job.request.key)
         self._group.busy = False
@@ -222,7 +222,7 @@ class Pool:
                 self._group.models.take_back(slot)
 
     def _on_worker_death(self, dead: Worker) -> None:
-        """A worker is gone: another takes its place, and what it had to do is done again."""
+        """A worker died: another takes its place, and its orders are done again."""
         self._group.replace(dead)
         in_progress = next(iter(dead.unanswered), None)
         for number, order in dead.unanswered.items():

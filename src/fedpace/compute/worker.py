@@ -1,4 +1,4 @@
-"""What a worker process does: one request after another, vectors in and out through shared memory."""
+"""A worker process: one request after another, vectors in and out through shared memory."""
 
 from __future__ import annotations
 

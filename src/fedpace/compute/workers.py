@@ -57,7 +57,7 @@ class WorkerGroup:
         return bool(self.workers) and not self.busy and self.parent == os.getpid()
 
     def fits(self, task: Task, workers: int, together: bool, method: str) -> bool:
-        """Whether it is what one asks for."""
+        """Whether it is for this task, with these options."""
         wanted = (workers, together, method)
         return self.task is task and (len(self.workers), self.together, self.method) == wanted
 

@@ -1,4 +1,4 @@
-"""What a client computes and how much of it, as one frozen value."""
+"""Local SGD and its number of local steps, as one frozen value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is checked of an update before anything of it is used: the type and the range of every field.
+"""Admission: the type and the range of every field of an update, checked before any of it is used.
 
 Nothing here looks at what the server expects, nor into a vector. The order matters: a check that comes first must not
 be able to fail on a value that a later one would have refused.

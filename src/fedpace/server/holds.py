@@ -47,7 +47,7 @@ class Holds:
         self.send(client, version, round, versions)
 
     def cancel(self, client: int, versions: Versions) -> None:
-        """What was ordered for this client alone is over."""
+        """The order for this client alone is void."""
         order = self.orders.pop(client, None)
         if order is not None:
             versions.release(order.version)
@@ -120,6 +120,6 @@ class Holds:
         self.forget_taken(client, versions)
 
     def forget_taken(self, client: int, versions: Versions) -> None:
-        """What this client was doing is over; the model last sent to it may still be on its way."""
+        """This client's sessions are over; the model last sent to it may still be on its way."""
         for version in self.taken.pop(client, ()):
             versions.release(version)

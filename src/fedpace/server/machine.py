@@ -86,7 +86,7 @@ class Server:
 
     @property
     def counts(self) -> Counts:
-        """What became of what arrived."""
+        """Counters of received updates, by outcome."""
         return self.state.counts
 
     @property
@@ -108,7 +108,7 @@ class Server:
         return self.state.heard.get(client, 0)
 
     def used(self, update: Update) -> Vector:
-        """What this update will be taken for, before any clipping; changes nothing."""
+        """The vector this update decodes to, before any clipping; changes nothing."""
         return self._journey.delta(update, self.state)[0]
 
     # ------------------------------------------------------------ what happened
@@ -144,7 +144,7 @@ class Server:
         return self._offer(update, decoded, control)
 
     def lost(self, client: int, round: int | None = None) -> Steps:
-        """What this client was doing will not arrive.
+        """The update expected of this client will not arrive.
 
         `round` is that of the order it came from, where the driver knows: an overtaken one was not waited for.
         """
@@ -155,7 +155,7 @@ class Server:
         return self._without(client)
 
     def left(self, client: int) -> Steps:
-        """A client is no longer available. What a polled client has stored, it still has when it comes back."""
+        """A client is no longer available. A polled client still has its stored update when it returns."""
         self.state.absent.add(client)
         self._orders.left(client, self.state)
         return self._without(client)
@@ -330,7 +330,7 @@ class Server:
         return self._answer(update, False, f"session {update.session} came twice", steps=steps)
 
     def _send_in_full(self, update: Update) -> Answer:
-        """A client lost what the downlink thinks it holds: it may retrieve its model again, in full."""
+        """A client lost its downlink reference: it may retrieve its model again, in full."""
         s = self.state
         try:
             expect(update.frames["resync"], Kind.RESYNC)
@@ -341,7 +341,7 @@ class Server:
         return self._answer(update, False, "resync: retrieve the model again")
 
     def _gone(self, client: int) -> Steps:
-        """What was ordered of this client came to nothing; what it took of broadcasts it may still report from."""
+        """The order for this client came to nothing; it may still report from broadcast models it took."""
         self.state.holds.cancel(client, self.state.versions)
         return self._without(client)
 

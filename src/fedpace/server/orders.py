@@ -1,4 +1,4 @@
-"""Orders of the pacing rule, filled in; what they send is held, as the way clients work asks for."""
+"""Orders of the pacing rule, with versions filled in; the models they send are held as the behaviour requires."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ class Orders:
         s.holds.take(client, version, self.algorithm.limits.versions, s.versions)
 
     def lost(self, client: int, s: ServerState) -> None:
-        """What a client was doing came to nothing; models may still be on their way to one that is interrupted."""
+        """A client's session came to nothing; models may still be on their way to one that is interrupted."""
         if not self._interrupts:
             s.holds.give_back(client, s.versions)
 
     def left(self, client: int, s: ServerState) -> None:
-        """A client went away; what a polled client has stored, it may still report from."""
+        """A client left; a polled client may still report from the version of its stored update."""
         behaviour = self.algorithm.pace.client
         if not (isinstance(behaviour, Continuous) and behaviour.polled):
             s.holds.give_back(client, s.versions)
 
     def overtaken(self, client: int, round: int, s: ServerState) -> bool:
-        """Whether the client has been sent a newer model since; what it is doing now is not to be touched."""
+        """Whether the client has been sent a newer model since; its running session is not affected."""
         order = s.holds.orders.get(client)
         return order is not None and round < order.round and not self._interrupts
 

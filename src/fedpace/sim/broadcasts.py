@@ -44,7 +44,7 @@ class Broadcasts:
         return newest
 
     def newest(self, client: int, now: float, devices: Devices) -> Delivery | None:
-        """What lies in this client's receive buffer by now."""
+        """The newest broadcast in this client's receive buffer at this time."""
         for entry in reversed(self.entries):
             if self.reaches_s(entry, client, devices) <= now:
                 return replace(entry.delivery, missed=self._missed(entry, client))

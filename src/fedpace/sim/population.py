@@ -167,7 +167,7 @@ class Devices:
         return max(seconds, math.ulp(1.0))
 
     def expected_step_s(self, client: int, steps: int = 1) -> float:
-        """What one local step takes on average, for rules that plan by time."""
+        """The mean seconds of one local step, for rules with a time budget."""
         mean_noise = math.sqrt(2 / math.pi) if self.population.noise == "half_normal" else 1.0
         fixed = float(self.solve_s[client]) + mean_noise * float(self.noise_s[client])
         return float(self.step_s[client]) + fixed / steps

@@ -267,7 +267,7 @@ class Simulation:
         return session
 
     def _upload(self, client: Client) -> Vector:
-        """Train what lies in the send buffer, encode it and put it on its way."""
+        """Train the session in the send buffer, encode its update and send it."""
         session = client.state.outbox
         assert session is not None
         delta = self.training.result(client, session, self.state.tally)
@@ -291,7 +291,7 @@ class Simulation:
             self._take_steps(self.server.lost(client.number, round))
 
     def _leave(self, client: Client) -> None:
-        """A client goes away and what it was doing comes to nothing."""
+        """A client leaves; its sessions are dropped."""
         running, times = client.state.running, client.state.times
         if running is not None:
             self._tell(Observer.trained, client.number, running, times, self.now)

@@ -34,7 +34,7 @@ class TrainingPromises:
         self.engine.announce(request(client, session), client.state.times.ends_s)
 
     def announce_stored(self, clients: Iterable[Client]) -> None:
-        """These are about to be asked for what they have stored: an engine may compute it side by side."""
+        """These clients are about to be polled: an engine may train their stored sessions in parallel."""
         for client in clients:
             if client.state.outbox is not None and client.state.upload is None:
                 self.announce(client, client.state.outbox)

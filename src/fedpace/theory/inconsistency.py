@@ -75,7 +75,7 @@ def advice(work: Work, threshold: float = NOTICEABLE) -> str | None:
         return None
     worst = int(np.argmax(np.where(work.p > 0, work.ratio, 0.0)))
     return (
-        f"plain averaging is biased here: chi-squared {work.chi2:.3g}, {work.misplaced:.0%} of the objective "
-        f"goes to the wrong clients (client {worst} counts {work.ratio[worst]:.2g} times its share); "
+        f"plain averaging is biased here: chi-squared {work.chi2:.3g}, {work.misplaced:.0%} of the weight "
+        f"is misplaced (objective inconsistency; client {worst} counts {work.ratio[worst]:.2g} times its share); "
         'fednova counts every client by its share, under client sampling with tau_eff="population", its default'
     )

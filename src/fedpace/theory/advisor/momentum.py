@@ -1,4 +1,4 @@
-"""Server momentum: the stage table, what it can stand, limits and bounds."""
+"""Server momentum: the stage table, stability, limits and bounds."""
 
 from __future__ import annotations
 
