@@ -29,7 +29,7 @@ from fedpace.vector import Vector, freeze
 
 @dataclass(frozen=True, slots=True)
 class TaskDefaults:
-    """How a data set is fed to a network, and what it is trained with unless told otherwise."""
+    """The encoding and the networks of a data set, and its default model and partition."""
 
     encoding: Encoding
     networks: Mapping[str, networks.Builder]
@@ -131,7 +131,7 @@ def load(
 
 
 def task_defaults(name: str) -> TaskDefaults:
-    """What goes with a data set; `synthetic` may carry its parameters."""
+    """The defaults of a data set; `synthetic` may carry its parameters."""
     kind = name.partition(":")[0] if name.startswith("synthetic:") else name
     if kind not in DEFAULTS:
         raise unknown("task", name, TASKS)

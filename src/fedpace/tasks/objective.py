@@ -1,4 +1,4 @@
-"""What is minimised on a batch, and what is measured besides."""
+"""The loss that is minimised on a batch, and the metrics measured with it."""
 
 from __future__ import annotations
 

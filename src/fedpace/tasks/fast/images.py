@@ -81,7 +81,7 @@ class Network:
             stage.forward(weights, bias)
 
     def outputs(self, y: Weights, images: Tensor) -> Tensor:
-        """What the network says about these images."""
+        """The network's outputs for these images."""
         self.forward(y, images)
         count, last = len(images), len(self._shape.begins) - 1
         numbers = self._scratch.numbers[:count]

@@ -1,4 +1,4 @@
-"""What a partition is, and the arithmetic of dealing samples out that all of them share."""
+"""The protocol of partitions, and the arithmetic that all of them share."""
 
 from __future__ import annotations
 

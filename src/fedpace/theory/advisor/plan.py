@@ -46,7 +46,7 @@ NO_THEOREM = "none of the five papers has a theorem about this algorithm; the ra
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A run that is not run yet: an algorithm, its clients, and what is known of the problem and the delays."""
+    """A planned run: an algorithm, its clients, and the constants of the problem and the delays."""
 
     algorithm: Algorithm
     setting: Setting
