@@ -9,7 +9,7 @@ virtual clock and returns a `Run`:
     run = fedpace.simulate(fedpace.algorithms.fedgm(), task, rounds=50)
     print(run)
 
-The rules, in the order an update meets them: `pace` (who works when), `local` (what a client computes),
+The rules, in the order an update meets them: `pace` (client scheduling), `local` (local training),
 `link` (bytes up and down), `aggregate` (many updates to one), `server_opt` (one update to the next model).
 Subpackages are imported when first used: `import fedpace` is cheap and never imports torch.
 """

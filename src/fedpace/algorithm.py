@@ -33,7 +33,7 @@ class Algorithm:
     scaled down and counted. `limits` bounds what clients claim.
     """
 
-    local: SGD  # 1: what a client computes
+    local: SGD  # 1: local training
     pace: Pace = Rounds()  # 0: client scheduling, and when the server takes a step
     up: Any = Dense()  # 2: a codec, or a link around one
     down: Any = Dense()
@@ -58,7 +58,7 @@ class Algorithm:
     def bound(
         self, layout: Layout, clients: int = 0, samples: Callable[[int], float] | None = None
     ) -> Algorithm:
-        """The algorithm as it runs on a model of this layout and, if they are told, with these clients."""
+        """The algorithm as it runs on a model of this layout and, if they are given, with these clients."""
         rules = (self.aggregate, self.local, self.pace)
         known = self if samples is None else replace(self, aggregate=settled(*rules, clients, samples))
         if not self.per_tensor:

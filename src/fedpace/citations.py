@@ -1,4 +1,4 @@
-"""Whom to cite: the papers behind algorithms and rules, and `cite`, which finds those a run used."""
+"""Citations: the papers behind algorithms and rules, and `cite`, which finds those a run used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong, and whose doing it is.
+"""The errors, by cause.
 
 FedpaceError
 ├── ConfigError      you asked for something impossible       -> raised when the value is built
@@ -8,7 +8,7 @@ FedpaceError
 ├── NotFiniteError   a step leads to NaN or infinity          -> the step is not taken
 ├── DivergedError    steps or updates are no longer finite    -> the run ends, exit code 3
 ├── StalledError     nothing can happen any more              -> the run ends with the partial run
-├── StorageError     the disk did not take what must be kept  -> the run ends; the last checkpoint is good
+├── StorageError     the disk did not take what must be saved  -> the run ends; the last checkpoint is good
 └── CheckpointError  a checkpoint that cannot be resumed      -> refused; the previous one is offered
 
 Stop is no error: an observer raises it to end a run on purpose.
@@ -87,7 +87,7 @@ class InterruptedRun(KeyboardInterrupt):
         self.run = run
 
 
-MOST_COUNT = 2**63 - 1  # what a database and a 64-bit loop can hold
+MAX_COUNT = 2**63 - 1  # what a database and a 64-bit loop can hold
 
 
 def require(ok: bool, what: str, got: object, allowed: str) -> None:
@@ -124,7 +124,7 @@ def require_flag(value: object, what: str) -> None:
     require(isinstance(value, bool), what, value, "True or False")
 
 
-def require_count(value: object, what: str, *, low: int = 1, high: int = MOST_COUNT) -> None:
+def require_count(value: object, what: str, *, low: int = 1, high: int = MAX_COUNT) -> None:
     """A whole number of at least `low`, and of at most `high`."""
     whole = not isinstance(value, bool) and isinstance(value, numbers.Integral)
     number = int(value) if whole else low - 1  # type: ignore[call-overload]

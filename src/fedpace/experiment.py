@@ -42,15 +42,15 @@ def simulate(
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
-    `population`: the devices; None means one second per solve and free transfer.
-    `workers`, `compute`: who runs local solves. Neither changes a result, but that "vectorised" differs by rounding.
+    `population`: the devices; None means one second of local training per session and free transfer.
+    `workers`, `compute`: the engine of local training. Results are bit-identical; only "vectorised" rounds differently.
     `keep_models`: `Run.models[t]` is the model after step t+1.
     `evaluate_every`: steps (10), virtual seconds ("30s"), traffic ("5MB"), or None: never.
-    `checkpoint`: a folder, or `Checkpoints(folder, every)`: killed at any moment, the same call goes on from the last
-    checkpoint in it and ends with the same bits; finished, it returns the result at once.
-    `eager`: also compute what nobody uses; same result, more work.
+    `checkpoint`: a folder, or `Checkpoints(folder, every)`: killed at any moment, the same call resumes from the last
+    checkpoint in it, bit-identically; of a finished run it returns the result at once.
+    `eager`: also compute updates that are never used; same result, more work.
     `spill`: a folder for what clients remember (control variates, error memories) instead of main memory.
-    `progress`: show how far it is. `traces`: keep who did what when, for `Run.timeline()`.
+    `progress`: show a progress line. `traces`: record the client timeline, for `Run.timeline()`.
     `observers`: told what happens as it happens (trackers, `fedpace.check.Invariants`, any `fedpace.sim.Observer`);
     one that raises `fedpace.Stop(reason)` ends the run: it is returned with `run.stopped`, and can be resumed.
 
@@ -90,27 +90,27 @@ def simulate(
         )
 
     def spent() -> float:
-        return time.perf_counter() - began if keeper is None else keeper.real_seconds
+        return time.perf_counter() - began if checkpointer is None else checkpointer.real_seconds
 
     with ExitStack() as open_now:
         open_now.callback(simulation.engine.close)
-        keeper = None
+        checkpointer = None
         if checkpoint is not None:
             plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
             asked = {"rounds": rounds, "evaluate_every": reporter.every, "keep_models": keep_models}
             about = identity(algorithm, task, population, seed, simulation.server.model, **asked)
-            keeper = open_now.enter_context(Checkpointer(plan, about, time.perf_counter).opened())
+            checkpointer = open_now.enter_context(Checkpointer(plan, about, time.perf_counter).opened())
         if progress:
             label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
             progress_bar = open_now.enter_context(shown(label, rounds))
             for audience in (reporter.audience, simulation.audience):
                 audience.add(progress_bar)
-        _drive(simulation, rounds, history, keeper, result)
+        _drive(simulation, rounds, history, checkpointer, result)
     return result()
 
 
 def _require_parts(algorithm: object, task: object, population: object) -> None:
-    """What people pass by mistake, told apart from what is meant."""
+    """Refuse arguments in each other's place, with the likely intention."""
     made = "a value such as fedpace.algorithms.fedavg(), called"
     require(isinstance(algorithm, Algorithm), "algorithm", algorithm, made)
     loaded = "a value such as fedpace.tasks.load('digits', clients=100)"
@@ -128,16 +128,16 @@ def _drive(
     simulation: Simulation,
     rounds: int,
     history: History,
-    keeper: Checkpointer | None,
+    checkpointer: Checkpointer | None,
     result: Callable[[], Run],
 ) -> None:
     """To the end; an error that ends it early carries the partial run."""
-    if keeper is not None and keeper.resume(simulation, history):
+    if checkpointer is not None and checkpointer.resume(simulation, history):
         simulation.audience.tell(Observer.resumed, history.steps)
     else:
         simulation.begin()
     try:
-        _run(simulation, rounds, history, keeper)
+        _run(simulation, rounds, history, checkpointer)
     except (DivergedError, StalledError, StorageError) as error:
         error.run = result()
         raise
@@ -145,13 +145,13 @@ def _drive(
         raise InterruptedRun(result()) from None
 
 
-def _run(simulation: Simulation, rounds: int, history: History, keeper: Checkpointer | None) -> None:
-    if keeper is None:
+def _run(simulation: Simulation, rounds: int, history: History, checkpointer: Checkpointer | None) -> None:
+    if checkpointer is None:
         simulation.run(rounds)
         return
     server, audience = simulation.server, simulation.audience
     while server.version < rounds and audience.stop is None:
-        simulation.run(rounds, pause=keeper.next_look(server.version))
+        simulation.run(rounds, pause=checkpointer.next_look(server.version))
         if server.version < rounds and audience.stop is None:
-            keeper.save_if_due(simulation, history)
-    keeper.save_the_end(simulation, history, stopped=server.version < rounds)
+            checkpointer.save_if_due(simulation, history)
+    checkpointer.save_the_end(simulation, history, stopped=server.version < rounds)

@@ -1,4 +1,4 @@
-"""What a server believes of a client at the most."""
+"""Upper bounds on what a server accepts from a client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fedpace.errors import require_count, require_number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds on what clients claim, and on what is kept for them. An update past one of them is refused.
+    """Bounds on what clients claim, and on what the server holds for them. An update past one of them is refused.
 
     Claims of samples count where none were registered when the client joined; registered ones win. Steps are
     further bounded by what the local rule can take, and a_norm1 must be the one that belongs to the steps.

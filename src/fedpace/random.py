@@ -10,7 +10,7 @@ import numpy.typing as npt
 from numpy.random.bit_generator import ISeedSequence
 
 PURPOSES = (
-    "select",  # who takes part
+    "select",  # client sampling
     "work",  # how much a client computes
     "delay",  # how long it takes
     "batches",  # the order of a client's samples
@@ -19,7 +19,7 @@ PURPOSES = (
     "down",  # downlink codec
     "cache",  # quantised caches
     "population",  # device speeds and rates
-    "partition",  # who holds which sample
+    "partition",  # the split of the data over clients
     "init",  # initial model
     "data",  # synthetic data
 )

@@ -1,4 +1,4 @@
-"""Vectors on disk that look like vectors in memory: for what clients remember when there are very many of them."""
+"""Vectors on disk that look like vectors in memory: for the memories of very many clients."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SMALL_BYTES = 1 << 12  # not worth a place in a file
 class Slab:
     """Keeps vectors in nameless files in `folder`, `rows` of them to a file.
 
-    What `keep` returns is a read-only array that reads from the file; its place is free again when nobody
-    holds the array any more, and the files vanish with the process, however it ends.
+    What `keep` returns is a read-only array that reads from the file; its place is free again when the
+    array is no longer referenced, and the files vanish with the process, however it ends.
     """
 
     def __init__(self, folder: str, rows: int = 64) -> None:

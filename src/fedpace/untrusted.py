@@ -1,4 +1,4 @@
-"""What comes from elsewhere: files that may be pipes, values that may be of any kind, text that may be orders."""
+"""Untrusted input: files that may be pipes, values of any type, text with control characters."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def open_regular(path: str | Path) -> BinaryIO:
     return open(handle, "rb")
 
 
-def read_regular(path: str | Path, most_bytes: int | None = None) -> bytes:
+def read_regular(path: str | Path, max_bytes: int | None = None) -> bytes:
     """The content of a regular file; OSError if it is larger than anything that is expected there."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if most_bytes is not None and size > most_bytes:
-            raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than {most_bytes:,}", str(path))
+        if max_bytes is not None and size > max_bytes:
+            raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than {max_bytes:,}", str(path))
         return file.read()
 
 
@@ -45,7 +45,7 @@ def as_number(value: object) -> float:
 
 
 def brief(got: object) -> str:
-    """`repr`, shortened where somebody has pasted a book."""
+    """`repr`, shortened where the value is long."""
     try:
         text = repr(got)
     except ValueError:  # an integer of more digits than Python writes out

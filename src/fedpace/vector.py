@@ -1,4 +1,4 @@
-"""One flat vector everywhere outside local solving, and the map of what lies where in it."""
+"""One flat vector everywhere outside local training, and the layout of the tensors in it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _python(value: Any) -> Any:
 
 
 def freeze(v: Vector) -> Vector:
-    """Make `v` read-only, so that whoever writes to a shared vector fails loudly."""
+    """Make `v` read-only, so that writing to a shared vector raises."""
     v.flags.writeable = False
     return v
 

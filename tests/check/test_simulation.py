@@ -75,7 +75,7 @@ def test_a_version_that_nobody_needs_is_noticed() -> None:
         assert_sound(server)
     server.state.versions.release(3)
     server.state.versions.models[1] = ZERO
-    with pytest.raises(AssertionError, match=r"models kept: \[1, 3\]"):
+    with pytest.raises(AssertionError, match=r"models stored: \[1, 3\]"):
         assert_sound(server)
 
 

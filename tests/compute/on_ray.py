@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.compute.crowd import Marks, ask, expected
+from tests.compute.marked import Marks, ask, expected
 
 import fedpace
 from fedpace import algorithms, tasks

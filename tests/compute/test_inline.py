@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from tests.compute.crowd import SIZE, Marks, ask, expected
+from tests.compute.marked import SIZE, Marks, ask, expected
 
 from fedpace.compute import Request
 from fedpace.compute.inline import solve_until

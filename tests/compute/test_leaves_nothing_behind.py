@@ -30,7 +30,7 @@ if how == "interrupt":
 class Told(fedpace.sim.Observer):
     def recorded(self, record, x):
         if record.version == 3:
-            print(*(worker.process for kept in workers._kept for worker in kept.workers), flush=True)
+            print(*(worker.process for kept in workers._standing for worker in kept.workers), flush=True)
             if how == "raise":
                 raise RuntimeError("as planned")
             if how in ("interrupt", "kill"):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.compute.crowd import SIZE, Marks, ask, expected
+from tests.compute.marked import SIZE, Marks, ask, expected
 
 from fedpace.compute import engine, workers
 from fedpace.compute.pool import Job, Pool, Waiting
@@ -22,7 +22,7 @@ from fedpace.errors import ConfigError, FedpaceError
 def nobody_stays() -> Iterator[None]:
     yield
     workers.release()
-    left = list(workers._kept)
+    left = list(workers._standing)
     workers.end_all()  # what a test that failed has left at work is no concern of the next
     assert left == []
 
@@ -281,7 +281,7 @@ def test_a_run_that_is_refused_keeps_no_workers() -> None:
     for _ in range(2):
         with pytest.raises(ConfigError, match="rounds must be a whole number"):
             fedpace.simulate(algorithm, task, rounds=0, compute="pool", workers=2)
-    assert not any(each.busy for each in workers._kept) and len(workers._kept) <= 1
+    assert not any(each.busy for each in workers._standing) and len(workers._standing) <= 1
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.compute.crowd import SIZE, Marks, ask, expected
+from tests.compute.marked import SIZE, Marks, ask, expected
 
 import fedpace
 from fedpace import algorithms, tasks
@@ -48,7 +48,7 @@ def test_a_pool_gives_the_bits_of_inline() -> None:
     task = tasks.load("digits", clients=12, partition="dirichlet:0.5", model="mlp", seed=1)
     here, there = run(task, "inline"), run(task, "pool")
     assert there.summary["compute"].startswith("pool of 1 worker")
-    assert {kept.method for kept in workers._kept} == {"spawn"}
+    assert {kept.method for kept in workers._standing} == {"spawn"}
     assert here.models is not None and there.models is not None and len(here.models) == 4
     for a, b in zip(here.models, there.models, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -89,7 +89,7 @@ def test_a_task_that_cannot_be_pickled_is_trained_in_this_process(name: str, kin
     line = rf"^{reason}; local training runs in this process \({said}\)$"
     with pytest.warns(UserWarning, match=line):
         alone = engine(name, task, 2)
-    assert type(alone) is kind and workers._kept == []
+    assert type(alone) is kind and workers._standing == []
     np.testing.assert_array_equal(alone.result(ask(4)), expected(ask(4)))
 
 
@@ -176,7 +176,7 @@ def test_workers_of_another_start_method_are_not_taken_over(monkeypatch: pytest.
     Pool(task, 1).close()
     monkeypatch.setenv("FEDPACE_START_METHOD", "fork")
     Pool(task, 1).close()
-    assert [kept.method for kept in workers._kept] == ["fork"]
+    assert [kept.method for kept in workers._standing] == ["fork"]
     assert not multiprocessing.active_children()
 
 

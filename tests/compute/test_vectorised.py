@@ -76,11 +76,11 @@ def test_equal_to_the_reference_within_rounding(network: str, rule: str) -> None
 @pytest.mark.parametrize("network", networks())
 def test_the_bits_do_not_depend_on_who_shares_the_computation(network: str) -> None:
     task = task_of(networks()[network], torch.float32)
-    everybody = {r.client: d for r, d in _solved(task, range(WIDTH), momentum=0.5)}
+    all_clients = {r.client: d for r, d in _solved(task, range(WIDTH), momentum=0.5)}
     others = {r.client: d for r, d in _solved(task, range(WIDTH, 2 * WIDTH), momentum=0.5)}
     for clients in ([0], [5, 9], [15, 3, 8, 1], [WIDTH + 2, 5, WIDTH + 9], range(3, 12)):
         for request, delta in _solved(task, clients, momentum=0.5):
-            np.testing.assert_array_equal(delta, (everybody | others)[request.client])
+            np.testing.assert_array_equal(delta, (all_clients | others)[request.client])
 
 
 def _solved(task: tasks.TorchTask, clients: Any, **rule: Any) -> Any:

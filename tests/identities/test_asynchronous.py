@@ -208,10 +208,10 @@ class Grid:
 
 BATCHES = script((1, 2, 3), (1, 4), (2, 3), (1, 2), (3, 4), (1, 2), (3, 4), (1, 2))
 PAIRS = script((1, 2), (3, 4), (1, 3), (2, 4), (1, 2))
-EVERYBODY = script(*[(1, 2, 3, 4)] * 5)
+ALL_CLIENTS = script(*[(1, 2, 3, 4)] * 5)
 SOME: dict[str, Any] = {"buffer": 2, "concurrency": 3, "select": BATCHES, **LOCAL}
 PAIRED: dict[str, Any] = {"buffer": 2, "concurrency": 2, "select": PAIRS, **LOCAL}
-ALL: dict[str, Any] = {"buffer": 4, "concurrency": 4, "select": EVERYBODY, **LOCAL}
+ALL: dict[str, Any] = {"buffer": 4, "concurrency": 4, "select": ALL_CLIENTS, **LOCAL}
 
 C: dict[str, tuple[Algorithm, Cached | Mean]] = {
     "C0_fedbuff": (named.fedbuff(**SOME), Mean()),

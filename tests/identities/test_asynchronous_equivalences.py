@@ -26,18 +26,18 @@ def clients(count: int) -> Any:
     return quadratics(np.linspace(-3.0, 7.0, count))
 
 
-def everybody(count: int, rounds: int) -> Scripted:
+def all_clients(count: int, rounds: int) -> Scripted:
     return Scripted([list(range(count))] * rounds)
 
 
 @settings(max_examples=25, deadline=None)
 @given(times=speeds)
-def test_waiting_for_everybody_is_fedavg_whatever_the_speeds(times: list[float]) -> None:
-    """E1: DeFedAvg-IID with n = N and consuming buffers; E2: DeFedAvg-nIID that draws everybody."""
+def test_waiting_for_all_clients_is_fedavg_whatever_the_speeds(times: list[float]) -> None:
+    """E1: DeFedAvg-IID with n = N and consuming buffers; E2: DeFedAvg-nIID that draws all clients."""
     count, devices = len(times), Population.from_times(times)
     fedavg = trace(named.fedavg(**SOME), 5, clients(count), devices)
     assert trace(named.defedavg_iid(buffer=count, **SOME), 5, clients(count), devices) == fedavg
-    drawn = named.defedavg_niid(draws=count, select=everybody(count, 5), **SOME)
+    drawn = named.defedavg_niid(draws=count, select=all_clients(count, 5), **SOME)
     assert trace(drawn, 5, clients(count), devices) == fedavg
 
 
@@ -61,7 +61,7 @@ def test_one_local_step_is_asynchronous_sgd(buffer: int) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(times=speeds, transfer=st.sampled_from([0.0, 0.3]), buffer=st.integers(1, 3))
-def test_retraining_everybody_is_fedbuff_with_everybody_at_work(
+def test_retraining_all_clients_is_fedbuff_with_all_clients_active(
     times: list[float], transfer: float, buffer: int
 ) -> None:
     """E4: DeFedAvg-IID with `reuse_model` and FedBuff with Mc = N and immediate dispatch, serial links."""
@@ -86,7 +86,7 @@ def test_replacing_all_at_work_together_is_synchronous(groups: list[list[int]]) 
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8, 32])
-def test_a_cache_of_everybody_present_changes_nothing(bits: int) -> None:
+def test_a_cache_of_all_clients_present_changes_nothing(bits: int) -> None:
     """E6: CA2FL and MF-CA2FL with M = Mc = N are FedAvg, however coarse the cache."""
     task = quadratics(np.random.default_rng(0).normal(size=(4, 16)))
     devices, everyone = Q4_TIMES, {"buffer": 4, "concurrency": 4}
@@ -126,7 +126,7 @@ def test_one_client_with_a_cache_is_sequential_descent() -> None:
     assert last.w == 8 * (1 - 0.75**12)
 
 
-def test_once_everybody_was_heard_the_calibrated_update_is_everybodys_mean() -> None:
+def test_once_all_clients_were_heard_the_calibrated_update_is_the_mean_of_all() -> None:
     """E10: with eta_g = 0 and exact gradients v_t = mean_i d_i(w_0), whoever is in the buffer."""
     seen: list[float] = []
 

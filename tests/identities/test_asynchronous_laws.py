@@ -122,7 +122,7 @@ def test_with_ties_the_account_is_the_number_of_running_sessions() -> None:
 
 
 def test_mean_staleness_follows_from_the_number_at_work() -> None:
-    """FedAsync: Mc - 1; FedBuff, immediate: (Mc - 1) / M; batch: Mc / M - 1; retraining everybody: (N - 1) / n."""
+    """FedAsync: Mc - 1; FedBuff, immediate: (Mc - 1) / M; batch: Mc / M - 1; retraining all clients: (N - 1) / n."""
     devices = Population.exponential(1.0)
     means = {
         7.0: named.fedasync(concurrency=8, **ONE_STEP),

@@ -70,7 +70,7 @@ def test_equivalences_are_exact(one, other):
     assert np.array_equal(model(one, 12), model(other, 12))
 
 
-def test_a_shared_reference_equals_one_per_client_when_everybody_is_met_each_round():
+def test_a_shared_reference_equals_one_per_client_when_all_clients_are_met_each_round():
     settings = {"codec": TOP1, "down_codec": TOP1, **AMS}
     per_client = a.two_way(reference="per_client", **settings)
     assert np.array_equal(model(per_client, 12), model(a.two_way(reference="shared", **settings), 12))

@@ -89,7 +89,7 @@ def test_sampled_rounds_are_full_rounds_in_expectation(q: int, select: str, weig
 
 @pytest.mark.parametrize("more", [{}, {"weighting": "uniform"}, {"momentum": 0.9}])
 @pytest.mark.parametrize("name", ["fednova", "fednova_vr"])
-def test_where_everybody_takes_part_nothing_has_changed(name: str, more: dict[str, Any]) -> None:
+def test_where_all_clients_take_part_nothing_has_changed(name: str, more: dict[str, Any]) -> None:
     """To the bit, also with work drawn anew in every round."""
     work = {"client_lr": 0.01, "epochs": (1, 4), "batch_size": 1, **more}
     make = getattr(algorithms, name)
@@ -129,7 +129,7 @@ def test_random_steps_count_by_their_expectation() -> None:
 
 
 def test_clients_with_as_much_data_are_looked_at_once() -> None:
-    """A hundred thousand clients of two sizes: two questions about work, and everybody's own answer."""
+    """A hundred thousand clients of two sizes: two questions about work, and every client's own answer."""
 
     class Asked(SGD):
         asked: list[int] = []

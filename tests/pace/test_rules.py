@@ -153,7 +153,7 @@ def test_places_nobody_was_found_for_are_filled_with_the_next_ones_or_by_who_joi
 
 @pytest.mark.parametrize(("group", "allowed"), [([0, 0], "distinct"), ([0, 1, 2], "at most 2")])
 def test_a_script_that_does_not_fit_the_places_is_refused(group: list[int], allowed: str) -> None:
-    with pytest.raises(ConfigError, match=f"clients to send to work must be {allowed}; got"):
+    with pytest.raises(ConfigError, match=f"clients to activate must be {allowed}; got"):
         Drive(Buffered(1, 2, select=Scripted([group]))).dispatch()
 
 
@@ -212,7 +212,7 @@ def test_immediate_takes_a_step_on_every_arrival() -> None:
     )
 
 
-# ---------------------------------------------------------------- everybody all the time
+# ---------------------------------------------------------------- all clients all the time
 
 
 def test_arrivals_publish_each_model_once() -> None:

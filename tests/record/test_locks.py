@@ -39,7 +39,7 @@ class Misfortune(fedpace.sim.Observer):
     def recorded(self, record: StepRecord, x: object) -> None:
         from fedpace.compute import workers
 
-        workers = [worker.process for kept in workers._kept for worker in kept.workers]
+        workers = [worker.process for kept in workers._standing for worker in kept.workers]
         if record.version == 4:
             self.first = workers
             os.kill(workers[0], signal.SIGKILL)

@@ -201,7 +201,7 @@ def test_a_frame_that_builds_on_a_forgotten_value_asks_for_a_resync() -> None:
 # ---------------------------------------------------------------- models
 
 
-def test_a_model_for_everybody_is_packed_once() -> None:
+def test_a_model_for_all_clients_is_packed_once() -> None:
     s = begun(Rounds())
     first = s.retrieve(0, 0, 0)
     assert s.retrieve(1, 0, 0) is first

@@ -130,4 +130,4 @@ def test_only_few_blocks_lie_idle() -> None:
     lent = [kernels.empty_like(model) for _ in range(4)]
     assert len({address(v) for v in lent}) == 4
     lent.clear()
-    assert len(memory._idle[model.size, model.dtype]) == memory.KEPT
+    assert len(memory._idle[model.size, model.dtype]) == memory.MAX_IDLE

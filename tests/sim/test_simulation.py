@@ -174,7 +174,7 @@ def test_a_clients_stream_does_not_depend_on_who_else_was_chosen() -> None:
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_when_everybody_is_gone_the_run_ends_with_what_was_learned(name: str) -> None:
+def test_when_all_clients_are_gone_the_run_ends_with_what_was_learned(name: str) -> None:
     gone = DEVICES.with_windows([(client, 0.0, 6.0 + client) for client in range(CLIENTS)])
     with pytest.raises(StalledError, match="no client is active and none will come back") as stalled:
         run(ALGORITHMS[name], rounds=500, population=gone)
@@ -198,7 +198,7 @@ def test_a_client_that_always_fails_is_counted_and_does_not_hold_up_the_others(n
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_when_everybody_fails_the_run_has_diverged(name: str) -> None:
+def test_when_all_clients_fail_the_run_has_diverged(name: str) -> None:
     with pytest.raises(DivergedError, match="updates were not finite"):
         run(ALGORITHMS[name], Noisy(CLIENTS, frozenset(range(CLIENTS))))
 
@@ -252,7 +252,7 @@ def test_old_models_are_let_go(name: str) -> None:
     kept = simulation.server.state.versions
     assert len(kept.models) <= algorithm.pace.keeps + len(kept.holders)
     assert sum(kept.holders.values()) <= 4 * CLIENTS + 1
-    assert simulation.solves._made == {}
+    assert simulation.training._made == {}
 
 
 # ---------------------------------------------------------------- bad input
@@ -285,7 +285,7 @@ def test_old_models_are_let_go(name: str) -> None:
         (lambda: named.fedbuff(dispatch="later"), "dispatch must be batch or immediate; got 'later'"),
         (
             lambda: named.defedavg_iid(buffer=9),
-            "buffer must be <= the number of clients .8., who train each",
+            "buffer must be <= the number of clients .8., which train on each",
         ),
         (
             lambda: named.defedavg_iid(distinct=True, reuse_model=True),
@@ -302,7 +302,7 @@ def test_old_models_are_let_go(name: str) -> None:
             lambda: named.fedbuff(
                 buffer=1, concurrency=2, dispatch="immediate", select=Scripted([[0, 1], [1]])
             ),
-            "Scripted client must be one that is not at work already; got 1",
+            "Scripted client must be one that is not active already; got 1",
         ),
     ],
 )
@@ -422,7 +422,7 @@ def test_an_update_under_way_from_a_client_that_left_is_lost() -> None:
 
 
 def test_an_interrupted_client_without_a_model_gets_one_and_nobody_waits_for_it() -> None:
-    """FAVANO ticks every 0.25 s, a model takes 0.5 s to come: the first two ticks find nobody at work."""
+    """FAVANO ticks every 0.25 s, a model takes 0.5 s to come: the first two ticks find no active client."""
     devices = Population.from_times(1.0, down_s=0.5, mode="overlap")
     impatient = named.favano(clients_per_round=1, server_period=0.25, client_lr=0.1, steps=4)
     finished = run(impatient, Noisy(1), 3, population=devices, observers=[Invariants()])

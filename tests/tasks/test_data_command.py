@@ -54,7 +54,7 @@ def test_show_draws_classes_by_clients(capsys, tmp_path):
         (["show", "digits", "--clients", "5000"], "clients must be <= 1437 .*; got 5000"),
         (["show", "digits", "--partition", "x"], "partition must be one of .*; got 'x'"),
         (["show", "digits", "-o", "no/such/folder.png"], "--output must be a file that can be written .*"),
-        (["show", "mnist"], "mnist is not at hand: .*"),
+        (["show", "mnist"], "mnist is not downloaded: .*"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(capsys, words, line):

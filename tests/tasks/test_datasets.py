@@ -217,7 +217,7 @@ def test_not_at_hand_says_what_to_do():
     with pytest.raises(ConfigError) as error:
         find.find("mnist")
     assert str(error.value) == (
-        "mnist is not at hand: `fedpace data get mnist` downloads it, "
+        "mnist is not downloaded: `fedpace data get mnist` downloads it, "
         "`fedpace data import mnist PATH` takes it from a file or folder"
     )
 

@@ -12,7 +12,7 @@ from fedpace.tasks.datasets import digits as module_of_digits
 from fedpace.tasks.datasets.digits import digits
 from fedpace.tasks.datasets.synthetic import synthetic
 from fedpace.tasks.evaluation import ClientSpread
-from fedpace.tasks.named import SUITED
+from fedpace.tasks.named import DEFAULTS
 from fedpace.tasks.partition import partition
 
 
@@ -77,7 +77,7 @@ def test_defaults_suit_the_data():
     assert (load("digits").clients, load("digits").model) == (100, "mlp")
     task = load("synthetic", 5)
     assert (str(task.partition), task.model) == ("Natural()", "softmax")
-    assert set(SUITED) == set(TASKS)
+    assert set(DEFAULTS) == set(TASKS)
     for rule in PARTITIONS:
         partition(rule.replace("ALPHA", "0.5").replace("K", "2").replace(":S", ":2"))
 

@@ -6,7 +6,7 @@ import torch
 
 from fedpace.errors import ConfigError
 from fedpace.tasks import MODELS, networks
-from fedpace.tasks.networks import build, macs
+from fedpace.tasks.networks import build
 
 GREY, COLOUR = (1, 28, 28), (3, 32, 32)
 
@@ -44,23 +44,6 @@ def test_group_norm_variants_have_no_statistics_and_as_many_parameters_as_batch_
     group = made(f"{model}_gn", COLOUR)
     assert size(group) == size(batch)
     assert list(group.buffers()) == [] and list(batch.buffers()) != []
-
-
-@pytest.mark.parametrize(
-    ("model", "shape", "expected"),
-    [
-        # 24*24*32*25 + 8*8*64*800 + 1024*512 + 512*10
-        ("cnn", GREY, 4_267_008),
-        # 28*28*32*75 + 10*10*64*800 + 1600*512 + 512*10
-        ("cnn", COLOUR, 7_825_920),
-        ("softmax", GREY, 7_840),
-        ("mlp", GREY, 784 * 200 + 200 * 10),
-    ],
-)
-def test_multiply_accumulates(model, shape, expected):
-    network = made(model, shape)
-    assert macs(network, torch.zeros(1, *shape)) == expected
-    assert macs(network, torch.zeros(2, *shape)) == 2 * expected
 
 
 def test_initialisation_of_the_ca2fl_network():

@@ -61,7 +61,7 @@ def tied():
 
 
 def by_hand(module, data, rounds, steps):
-    """Federated averaging in plain torch: full batches, everybody takes part."""
+    """Federated averaging in plain torch: full batches, all clients take part."""
     for _ in range(rounds):
         ends = [copy.deepcopy(module).train() for _ in data]
         for local, (inputs, targets) in zip(ends, data, strict=True):

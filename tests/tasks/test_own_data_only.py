@@ -10,10 +10,10 @@ from tests.tasks.kinds import SOLVING, ask, task_of
 @pytest.mark.parametrize("rule", ["plain", "all"])
 @pytest.mark.parametrize("kind", SOLVING)
 def test_client_3_alone_gives_the_bits_of_client_3_among_five(kind: str, rule: str) -> None:
-    everybody, alone = task_of(kind, range(5)), task_of(kind, [3])
-    expected = everybody.solve(ask(everybody, rule, client=3, data=3))
+    all_clients, alone = task_of(kind, range(5)), task_of(kind, [3])
+    expected = all_clients.solve(ask(all_clients, rule, client=3, data=3))
     assert np.array_equal(alone.solve(ask(alone, rule, client=3, data=0)), expected)
-    assert not np.array_equal(everybody.solve(ask(everybody, rule, client=3, data=0)), expected)
+    assert not np.array_equal(all_clients.solve(ask(all_clients, rule, client=3, data=0)), expected)
 
 
 @pytest.mark.parametrize("kind", ["softmax", "cnn", "tanh", "dropout"])
@@ -24,9 +24,9 @@ def test_the_client_names_the_random_streams(kind: str) -> None:
 
 
 def test_in_a_lane_of_its_own_too() -> None:
-    everybody, alone = task_of("tanh", range(5)), task_of("tanh", [3])
-    requests = [ask(everybody, "all", client=client, data=client) for client in range(5)]
+    all_clients, alone = task_of("tanh", range(5)), task_of("tanh", [3])
+    requests = [ask(all_clients, "all", client=client, data=client) for client in range(5)]
     own = ask(alone, "all", client=3, data=0)
     (delta,) = alone.solve_together([own])
-    assert alone.lane(own) == everybody.lane(requests[3]) == 3
-    assert np.array_equal(delta, everybody.solve_together(requests)[3])
+    assert alone.lane(own) == all_clients.lane(requests[3]) == 3
+    assert np.array_equal(delta, all_clients.solve_together(requests)[3])

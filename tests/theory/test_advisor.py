@@ -10,17 +10,16 @@ from fedpace.errors import ConfigError
 from fedpace.local import SGD
 from fedpace.server_opt import Adam, Momentum, Stages
 from fedpace.theory import Work, advisor, momentum_bounds, multistage, nova_bounds
-from fedpace.theory.figure import EXACT, ORDER, STABILITY, SUFFICIENT, UPPER, Figure
 from fedpace.theory.momentum_bounds import Schedule
-from fedpace.theory.setting import Setting
+from fedpace.theory.setting import EXACT, ORDER, STABILITY, SUFFICIENT, UPPER, Setting, StatedQuantity
 
 WORK = Work.of(SGD(0.1, steps=1), (2, 5, 9), (0.5, 0.3, 0.2))
 SETTING = Setting(smoothness=2.0, clients=3, steps=9, noise=0.5, spread=4.0, gap=3.0)
 STAGES = multistage((2, 1, 0.5), 1000, 0.9, 0.9)
 
 
-def by_name(figures: tuple[Figure, ...], start: str) -> Figure:
-    (found,) = [figure for figure in figures if figure.name.startswith(start)]
+def by_name(quantities: tuple[StatedQuantity, ...], start: str) -> StatedQuantity:
+    (found,) = [figure for figure in quantities if figure.name.startswith(start)]
     return found
 
 
@@ -31,48 +30,48 @@ def test_every_figure_has_a_standing_and_a_source() -> None:
         advisor.server_momentum(STAGES, SETTING, 1e-5),
         advisor.server_momentum(STAGES, SETTING, 1e-5, delay=4, steps=(2, 5, 9)),
     )
-    figures = [figure for group in groups for figure in group]
-    assert {figure.standing for figure in figures} == {EXACT, SUFFICIENT, UPPER, ORDER, STABILITY}
-    assert all(figure.source and figure.name for figure in figures)
+    quantities = [figure for group in groups for figure in group]
+    assert {figure.standing for figure in quantities} == {EXACT, SUFFICIENT, UPPER, ORDER, STABILITY}
+    assert all(figure.source and figure.name for figure in quantities)
 
 
 def test_bias() -> None:
-    figures = advisor.bias(WORK, SETTING)
-    assert by_name(figures, "chi-squared") == replace(
-        by_name(figures, "chi-squared"), value=WORK.chi2, standing=EXACT
+    quantities = advisor.bias(WORK, SETTING)
+    assert by_name(quantities, "chi-squared") == replace(
+        by_name(quantities, "chi-squared"), value=WORK.chi2, standing=EXACT
     )
-    assert by_name(figures, "largest").value == pytest.approx(9 / 4.3, rel=1e-12)
-    assert by_name(figures, "smallest").value == pytest.approx(2 / 4.3, rel=1e-12)
-    left = by_name(figures, "squared gradient left")
+    assert by_name(quantities, "largest").value == pytest.approx(9 / 4.3, rel=1e-12)
+    assert by_name(quantities, "smallest").value == pytest.approx(2 / 4.3, rel=1e-12)
+    left = by_name(quantities, "error floor")
     assert (left.value, left.standing) == (pytest.approx(2 * WORK.chi2 * 4.0, rel=1e-12), UPPER)
 
 
 def test_a_client_without_a_share_has_no_ratio() -> None:
-    figures = advisor.bias(Work.of(SGD(0.1, steps=1), (1, 3), (1.0, 0.0)), SETTING)
-    assert by_name(figures, "largest").value == by_name(figures, "smallest").value == 1.0
+    quantities = advisor.bias(Work.of(SGD(0.1, steps=1), (1, 3), (1.0, 0.0)), SETTING)
+    assert by_name(quantities, "largest").value == by_name(quantities, "smallest").value == 1.0
 
 
 @pytest.mark.parametrize("draws", [None, 2])
 def test_normalised_uses_the_problem(draws: int | None) -> None:
     setting = replace(SETTING, per_round=draws)
-    figures = advisor.normalised(WORK, setting, 0.005, 100)
+    quantities = advisor.normalised(WORK, setting, 0.005, 100)
     problem = {"smoothness": 2.0, "sigma2": 0.5, "kappa2": 4.0, "gap": 3.0}
     if draws is None:
         limit, bound = nova_bounds.limit(WORK, 2.0), nova_bounds.bound(WORK, 0.005, 100, **problem)
     else:
         limit = nova_bounds.sampled_limit(WORK, 2, 2.0)
         bound = nova_bounds.sampled_bound(WORK, 0.005, 100, 2, **problem)
-    assert by_name(figures, "client_lr up to").value == limit
-    shown = by_name(figures, "mean squared gradient")
+    assert by_name(quantities, "client_lr up to").value == limit
+    shown = by_name(quantities, "mean squared gradient")
     assert (shown.name, shown.value) == ("mean squared gradient after 100 rounds", bound.total)
     assert ("drawn by share, tau_eff of the population" in shown.source) == (draws == 2)
 
 
 def test_a_bound_is_shown_where_it_is_claimed() -> None:
     """At a rate above the condition: the bound at the condition itself, and the name says so."""
-    figures = advisor.normalised(WORK, SETTING, 0.5, 100)
+    quantities = advisor.normalised(WORK, SETTING, 0.5, 100)
     limit = nova_bounds.limit(WORK, 2.0)
-    shown = by_name(figures, "mean squared gradient")
+    shown = by_name(quantities, "mean squared gradient")
     problem = {"smoothness": 2.0, "sigma2": 0.5, "kappa2": 4.0, "gap": 3.0}
     assert shown.value == nova_bounds.bound(WORK, limit, 100, **problem).total
     assert shown.name == f"mean squared gradient after 100 rounds at client_lr {limit:.3g}"
@@ -82,16 +81,16 @@ def test_the_best_proximal_strength_does_not_depend_on_the_current_one() -> None
     """Cor. 2 and C.8 have the mean of steps: 16 clients, K = 100, T = 100, rate .04, alpha* .234, whatever prox_mu."""
     for mu in (0.0, 0.5, 5.0):
         work = Work.of(SGD(0.04, steps=1, prox_mu=mu), [100] * 16)
-        figures = advisor.normalised(work, Setting(1.0, 16, 100), 0.04, 100)
-        assert by_name(figures, "client_lr with the best rate").value == pytest.approx(0.04, rel=1e-12)
-        assert by_name(figures, "client_lr * prox_mu").value == pytest.approx(0.234, abs=5e-4)
+        quantities = advisor.normalised(work, Setting(1.0, 16, 100), 0.04, 100)
+        assert by_name(quantities, "client_lr with the best rate").value == pytest.approx(0.04, rel=1e-12)
+        assert by_name(quantities, "client_lr * prox_mu").value == pytest.approx(0.234, abs=5e-4)
 
 
 @pytest.mark.parametrize("per_round", [None, 2])
 def test_server_momentum_picks_the_theorem(per_round: int | None) -> None:
     setting, schedule = replace(SETTING, per_round=per_round), Schedule.of(STAGES)
-    figures = advisor.server_momentum(STAGES, setting, 1e-9)
-    limit, bound = by_name(figures, "client_lr up to"), by_name(figures, "mean squared gradient")
+    quantities = advisor.server_momentum(STAGES, setting, 1e-9)
+    limit, bound = by_name(quantities, "client_lr up to"), by_name(quantities, "mean squared gradient")
     if per_round is None:
         expected = momentum_bounds.limit_full(schedule, setting)
         total = momentum_bounds.bound_full(schedule, setting, 1e-9).total(setting)

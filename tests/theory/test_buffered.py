@@ -45,7 +45,7 @@ def test_ca2fl_by_hand() -> None:
 
 
 def test_limits_by_hand() -> None:
-    """CA2FL, KL = 10: roots of (F.12) and (F.13); without delay and everybody 1/(8KL)."""
+    """CA2FL, KL = 10: roots of (F.12) and (F.13); without delay and all clients 1/(8KL)."""
     square = 100 * (54 + 12 * 0.36 * 64)
     root = (math.sqrt(100 + 4 * square) - 10) / (2 * square)
     local = 1 / (20 * math.sqrt(30) * math.sqrt(12 + 6 * 0.36 * 9))

@@ -59,8 +59,8 @@ def test_the_theorems_rates_give_the_printed_rates_of_convergence() -> None:
 def test_rounds_from_which_the_theorems_hold(delay: int) -> None:
     """At that T the theorem's own rates meet the condition with equality, one round earlier they do not."""
     for least, rates, limit in (
-        (bounds.niid_least_rounds, bounds.niid_rates, bounds.niid_limit),
-        (bounds.iid_least_rounds, bounds.iid_rates, bounds.iid_limit),
+        (bounds.niid_min_rounds, bounds.niid_rates, bounds.niid_limit),
+        (bounds.iid_min_rounds, bounds.iid_rates, bounds.iid_limit),
     ):
         rounds = math.ceil(least(SETTING, delay))
         chosen = rates(SETTING, rounds)
@@ -71,20 +71,20 @@ def test_rounds_from_which_the_theorems_hold(delay: int) -> None:
 
 def test_linear_speedup_against_delay() -> None:
     """IID: n K <= T sigma² / (8 L lambda² F_0): 4 times the delay, 1/16 of the updates; nIID at most lambda^4."""
-    most = bounds.iid_most_updates(SETTING, 2, 10**6)
+    most = bounds.iid_max_updates(SETTING, 2, 10**6)
     assert most * 5 == pytest.approx(10**6 * 3 / (8 * 2 * 4 * 9), rel=1e-12)
-    assert bounds.iid_most_updates(SETTING, 8, 10**6) == pytest.approx(most / 16, rel=1e-12)
-    ratio = bounds.niid_most_updates(SETTING, 2, 10**6) / bounds.niid_most_updates(SETTING, 20, 10**6)
+    assert bounds.iid_max_updates(SETTING, 8, 10**6) == pytest.approx(most / 16, rel=1e-12)
+    ratio = bounds.niid_max_updates(SETTING, 2, 10**6) / bounds.niid_max_updates(SETTING, 20, 10**6)
     assert 100 <= ratio <= 10**4
     calm = replace(SETTING, noise=0.0)
-    assert bounds.niid_most_updates(calm, 2, 10**6) / bounds.niid_most_updates(
+    assert bounds.niid_max_updates(calm, 2, 10**6) / bounds.niid_max_updates(
         calm, 20, 10**6
     ) == pytest.approx(10**4, rel=1e-12)
 
 
 def test_without_noise_the_iid_theorem_sets_no_rate() -> None:
     calm = replace(SETTING, noise=0.0, gradient=0.0)
-    assert bounds.iid_least_rounds(calm, 3) == bounds.iid_rates(calm, 10).client_lr == math.inf
+    assert bounds.iid_min_rounds(calm, 3) == bounds.iid_rates(calm, 10).client_lr == math.inf
     assert bounds.niid_largest_product(calm, 3) == 1 / 120
 
 

@@ -72,10 +72,10 @@ def test_bounds() -> None:
     assert full.total(weighed) == full.leading + 2 * full.noise + 3 * full.spread
 
 
-def test_everybody_sampled_leaves_no_sampling_error() -> None:
+def test_all_clients_sampled_leaves_no_sampling_error() -> None:
     """M = N: the terms with N - M vanish, only drift is left in Psi_g."""
-    everybody = replace(SETTING, per_round=100)
-    assert bound_partial(SCHEDULE, everybody, 1e-3).spread == bound_full(SCHEDULE, everybody, 1e-3).spread
+    all_clients = replace(SETTING, per_round=100)
+    assert bound_partial(SCHEDULE, all_clients, 1e-3).spread == bound_full(SCHEDULE, all_clients, 1e-3).spread
 
 
 def test_one_client_per_round_has_no_pair_condition() -> None:

@@ -21,13 +21,13 @@ def test_corollary_4_4_by_hand() -> None:
     """T = 400, S = 2: eta 10, eta_l = 1/80, W2 = 2000, W1² = 5, rate 1/200 from T = 100 on."""
     found = rates.synchronous(FULL, 400, 2)
     assert (found.server_lr, found.client_lr, found.w2) == pytest.approx((10, 1 / 80, 2000), rel=1e-12)
-    assert (found.most_w1**2, found.rate, found.least_rounds) == pytest.approx((5, 1 / 200, 100), rel=1e-12)
+    assert (found.max_w1**2, found.rate, found.min_rounds) == pytest.approx((5, 1 / 200, 100), rel=1e-12)
 
 
 def test_corollary_4_7_by_hand() -> None:
     """M = 9: √(K/(TM)) = 1/30, W1² = 6."""
     found = rates.synchronous(PART, 400)
-    assert (found.server_lr, found.rate, found.most_w1**2) == pytest.approx((6, 1 / 30, 6), rel=1e-12)
+    assert (found.server_lr, found.rate, found.max_w1**2) == pytest.approx((6, 1 / 30, 6), rel=1e-12)
 
 
 def test_corollary_5_2_and_remark_5_3_by_hand() -> None:
@@ -35,7 +35,7 @@ def test_corollary_5_2_and_remark_5_3_by_hand() -> None:
     found = rates.autonomous(PART, 400, 3)
     assert found.client_lr == pytest.approx(1 / 20, rel=1e-12)
     assert found.rate == pytest.approx(1 / 120 + 25 / 400, rel=1e-12)
-    assert found.least_rounds == 9 * 4**5
+    assert found.min_rounds == 9 * 4**5
     assert rates.manageable_delay(PART, 400) == pytest.approx(math.pow(400 / 36, 0.25), rel=1e-12)
 
 
@@ -56,10 +56,10 @@ def test_stages_that_keep_the_largest_w1_keep_the_rate() -> None:
     """Corollary 4.4: at W1² = √(NK)/S momentum adds a term of the same order and no more."""
     preset = rates.synchronous(FULL, 10**8, 3)
     scale = preset.server_lr / (3.5 / 3)
-    nu = preset.most_w1 / (2 * scale * 9)  # W1 = eta_1 beta nu / (1 - beta) at beta = .9
+    nu = preset.max_w1 / (2 * scale * 9)  # W1 = eta_1 beta nu / (1 - beta) at beta = .9
     staged = Schedule.of(multistage([2 * scale, scale, scale / 2], 10**8, 0.9, nu))
     plain = Schedule.of(multistage([2 * scale, scale, scale / 2], 10**8, 0.0, 0.0))
-    assert staged.w1 == pytest.approx(preset.most_w1, rel=1e-9)
+    assert staged.w1 == pytest.approx(preset.max_w1, rel=1e-9)
     with_momentum = momentum_bounds.bound_full(staged, FULL, preset.client_lr).total(FULL)
     without = momentum_bounds.bound_full(plain, FULL, preset.client_lr).total(FULL)
     assert 1 < with_momentum / without < 2

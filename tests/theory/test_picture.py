@@ -4,7 +4,7 @@ import pytest
 
 from fedpace.local import SGD
 from fedpace.theory import Work
-from fedpace.theory.picture import bars, most_wronged, picture
+from fedpace.theory.picture import bars, most_misplaced, picture
 
 LOCAL = SGD(0.1, steps=1)
 
@@ -22,12 +22,12 @@ def test_bars_in_text() -> None:
 
 def test_of_many_clients_the_extremes_are_shown() -> None:
     work = Work.of(LOCAL, [5] * 20 + [1, 9])
-    assert most_wronged(work, 2) == [20, 21]
+    assert most_misplaced(work, 2) == [20, 21]
     assert bars(work, rows=2).splitlines()[-1].startswith("... the 2 of 22 clients")
 
 
 def test_clients_without_a_share_are_left_out() -> None:
-    assert most_wronged(Work.of(LOCAL, (1, 2, 3), (1.0, 0.0, 1.0)), 12) == [0, 2]
+    assert most_misplaced(Work.of(LOCAL, (1, 2, 3), (1.0, 0.0, 1.0)), 12) == [0, 2]
 
 
 def test_drawn_bars_have_the_heights_of_p_and_w() -> None:

@@ -13,7 +13,7 @@ from fedpace.aggregate.expected import expected_work
 from fedpace.algorithm import Algorithm
 from fedpace.sim import Population
 from fedpace.theory import Setting, recommended
-from fedpace.theory.delays import Delays, by_law, seen_in
+from fedpace.theory.delays import Delays, exact_delays, seen_in
 from fedpace.theory.estimate import estimate
 from fedpace.theory.recommend import Recommended
 
@@ -92,7 +92,7 @@ class Case:
         return getattr(algorithms, kind)(**equal, **rounds, **codecs, **down)
 
     def delays(self, algorithm: Algorithm) -> Delays:
-        known = by_law(algorithm.pace, self.task.clients)
+        known = exact_delays(algorithm.pace, self.task.clients)
         if known is not None:
             return known
         run = fedpace.simulate(
@@ -165,9 +165,9 @@ def _far(case: Case, found: Recommended) -> float:
 
 
 def test_the_rates_by_hand() -> None:
-    """FedAvg, everybody, K = 1, L = 4, T = 16 of 4 clients: client_lr = min(1/2, √(4/16))/4, c = 1/2, server_lr 2."""
+    """FedAvg, all clients, K = 1, L = 4, T = 16 of 4 clients: client_lr = min(1/2, √(4/16))/4, c = 1/2, server_lr 2."""
     algorithm = algorithms.fedavg(client_lr=9.0, steps=1, batch_size=None)
-    none = by_law(algorithm.pace, 4)
+    none = exact_delays(algorithm.pace, 4)
     assert none is not None
     found = recommended(algorithm, Setting(4.0, 4, 1), 16, none)
     assert (found.client_lr, found.step, found.limit, found.server_lr) == pytest.approx(
@@ -178,7 +178,7 @@ def test_the_rates_by_hand() -> None:
 def test_delay_lowers_the_server_rate() -> None:
     """R = 10 and FedAvg: half of a limit below .489, instead of 1."""
     late = algorithms.autonomous_fedgm(steps=1, history=10, beta=0.0, nu=0.0, k_ref=1)
-    delays = by_law(late.pace, 4)
+    delays = exact_delays(late.pace, 4)
     assert delays is not None and delays.largest == 9
     found = recommended(late, Setting(4.0, 4, 1), 16, delays)
     assert found.server_lr * found.step == pytest.approx(found.limit / 2)
@@ -192,7 +192,7 @@ def test_recommended_rates_learn_digits(name: str) -> None:
     more: dict[str, Any] = {"buffer": 5, "concurrency": 10} if name == "ca2fl" else {"clients_per_round": 5}
     make = getattr(algorithms, name)
     algorithm = make(epochs=1, **more)
-    delays = by_law(algorithm.pace, 20)
+    delays = exact_delays(algorithm.pace, 20)
     if delays is None:
         run = fedpace.simulate(algorithm, task, rounds=30, evaluate_every=None, traces=False)
         delays = seen_in(run.history, algorithm.pace, 20)

@@ -36,7 +36,7 @@ def in_other_units(setting: Setting) -> Setting:
     )
 
 
-@pytest.mark.parametrize("setting", [FULL, SAMPLED], ids=["everybody", "sampled"])
+@pytest.mark.parametrize("setting", [FULL, SAMPLED], ids=["all clients", "sampled"])
 @pytest.mark.parametrize(
     "bound",
     [
@@ -62,7 +62,7 @@ def test_bounds_are_squared_gradients(bound: Any, setting: Setting) -> None:
     assert other == pytest.approx(bound(setting, 0.01) * (U / S) ** 2, rel=1e-12)
 
 
-@pytest.mark.parametrize("setting", [FULL, SAMPLED], ids=["everybody", "sampled"])
+@pytest.mark.parametrize("setting", [FULL, SAMPLED], ids=["all clients", "sampled"])
 @pytest.mark.parametrize(
     "limit",
     [
@@ -87,7 +87,7 @@ LINKS = {
 }
 
 
-@pytest.mark.parametrize("setting", [FULL, SAMPLED], ids=["everybody", "sampled"])
+@pytest.mark.parametrize("setting", [FULL, SAMPLED], ids=["all clients", "sampled"])
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 def test_adaptive_bounds_and_limits(link: Compression, setting: Setting) -> None:
     server = Adaptive(0.3, eps=0.02)

@@ -41,7 +41,7 @@ class Cached:
     cache really holds; the fresh d_i stay exact unless `quantize_fresh`. None or 32 is unquantised.
     `duplicates`: a client's second delivery in one step is differenced against its value as the step began
     ("round_start", the formula) or against its first delivery ("sequential").
-    `spill` names a folder for a cache on disk; `rows` is another way to keep a row, for those who bring one.
+    `spill` names a folder for a cache on disk; `rows` is another way to store a row, for a plug-in.
     Sign: displacements, added. Departures: the listing's accumulated sum that is never used is left out.
     """
 
@@ -63,7 +63,7 @@ class Cached:
 
     @property
     def format(self) -> RowFormat:
-        """How a row is kept."""
+        """How a row is stored."""
         if self.rows is not None:
             return self.rows
         if self.bits not in UNQUANTISED:

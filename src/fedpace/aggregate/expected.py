@@ -1,4 +1,4 @@
-"""What is known of the clients' work before a run."""
+"""The expected local work of the clients, as far as it is known before a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from fedpace.pace import ByShare, Pace, Replayed, Rounds, Uniform, WithReplacement
 from fedpace.vector import Vector
 
-EVERYBODY, UNIFORM, SHARE, OTHER = "everybody", "uniform", "share", "other"
+ALL, UNIFORM, SHARE, OTHER = "all", "uniform", "share", "other"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +21,7 @@ class ExpectedWork:
     samples: Vector  # n_i
     steps: Vector  # E[K_i]
     a_norm1: Vector  # E ||a_i||_1
-    choice: str  # everybody, uniform, share (probability n_i / n) or other
+    choice: str  # all, uniform, share (probability n_i / n) or other
 
 
 def settled(aggregate: Any, local: Any, pace: Pace, clients: int, samples: Callable[[int], float]) -> Any:
@@ -60,5 +60,5 @@ def choice_of(pace: Any, clients: int) -> str:
         return UNIFORM
     if not isinstance(select, Uniform):
         return OTHER
-    everybody = isinstance(pace, Rounds | Replayed) and (pace.per_step or clients) >= clients
-    return EVERYBODY if everybody else UNIFORM
+    full = isinstance(pace, Rounds | Replayed) and (pace.per_step or clients) >= clients
+    return ALL if full else UNIFORM

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedpace.aggregate.expected import EVERYBODY, SHARE, UNIFORM, ExpectedWork
+from fedpace.aggregate.expected import ALL, SHARE, UNIFORM, ExpectedWork
 from fedpace.aggregate.protocol import Contribution
 from fedpace.aggregate.total import Total
 from fedpace.errors import require, require_number
@@ -40,15 +40,15 @@ class Normalised:
 
     `weighting`: "samples" makes p_i the sample count n_i, "uniform" makes it 1.
 
-    Under client sampling τ_eff must not depend on who was drawn (Eq. 153): the τ_eff of the sampled is large
+    Under client sampling τ_eff must not depend on the draw (Eq. 153): the τ_eff of the sampled is large
     exactly when clients with many steps are in, which brings the bias back; with one client per round it *is*
     plain averaging. "population" is `settled` to one number before a run, and consistent for clients drawn by
     share with weighting="uniform" (App. G), and for clients drawn uniformly with weighting="samples", where
-    p_i / P becomes p_i N / q. Where everybody takes part, or the population's steps are not known (a time
+    p_i / P becomes p_i N / q. Under full participation, or where the population's steps are not known (a time
     budget), it is "sampled".
     Sign: deltas are displacements; the server adds Δ_t.
     Departures: the learning rate cancels and is not divided by. Where all A_i are equal the result is that of
-    `Weighted` (or `Mean`) to the bit: sums are kept in units of the first A_i, and the division comes last. An
+    `Weighted` (or `Mean`) to the bit: sums are in units of the first A_i, and the division comes last. An
     update without a step (interrupted at once) has A_i = 0 and counts as a mean gradient of zero.
     """
 
@@ -70,7 +70,7 @@ class Normalised:
     def settled(self, known: Callable[[], ExpectedWork | None]) -> Normalised:
         """The rule for a population whose work is known: "population" becomes a number."""
         work = known() if self.tau_eff == "population" else None
-        if work is None or work.choice == EVERYBODY:
+        if work is None or work.choice == ALL:
             return self
         by_samples = self.weighting == "samples" or work.choice == SHARE
         shares = work.samples if by_samples else np.ones_like(work.samples)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedpace.aggregate.expected import EVERYBODY, SHARE, ExpectedWork
+from fedpace.aggregate.expected import ALL, SHARE, ExpectedWork
 from fedpace.aggregate.protocol import Contribution
 from fedpace.aggregate.total import Total
 from fedpace.errors import require, require_number
@@ -26,9 +26,9 @@ class PerStep:
 
     Sun et al., AAAI 2024, Algorithm 4 (autonomous multistage FedGM): each client divides by its *own* step
     count. `k_ref=1` is the paper; `k_ref=K` recovers FedGM for equal K; `"mean"` is the mean of E[K_i] over all
-    clients, so that server rates keep their usual size. It must not depend on who arrived: a factor that is
-    large when clients with many steps are in counts those clients more again. Where everybody takes part, or the
-    clients' steps are not known before a run, `"mean"` is the mean K_i of the step's updates.
+    clients, so that server rates keep their usual size. It must not depend on the clients that arrived: a factor that
+    is large when clients with many steps are in counts those clients more again. Under full participation, or where
+    the clients' steps are not known before a run, `"mean"` is the mean K_i of the step's updates.
     Sign: the paper's D_i = (x - y) / K is minus ours; ours is added.
     Departures: K_ref. Divides by steps, not by ||a_i||_1; that is `Normalised`.
     """
@@ -44,7 +44,7 @@ class PerStep:
     def settled(self, known: Callable[[], ExpectedWork | None]) -> PerStep:
         """The rule for a population whose work is known: "mean" becomes a number."""
         work = known() if self.k_ref == "mean" else None
-        if work is None or work.choice == EVERYBODY:
+        if work is None or work.choice == ALL:
             return self
         return PerStep(float(np.average(work.steps, weights=work.samples if work.choice == SHARE else None)))
 

@@ -1,4 +1,4 @@
-"""FAVANO and QuAFL: the server counts itself as one of those it averages."""
+"""FAVANO and QuAFL: the server's own model counts as one of the averaged models."""
 
 from __future__ import annotations
 

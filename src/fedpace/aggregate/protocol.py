@@ -30,7 +30,7 @@ class Contribution:
 
 
 class Aggregator(Protocol):
-    """An aggregation rule. Streams: each update is folded in on arrival and need not be kept.
+    """An aggregation rule. Streams: each update is folded in on arrival and need not be stored.
 
     What `result` returns as the next state must not change any more: a step that is not taken starts again from
     it. What `add` returns is the step's own, and may reuse the vectors and tables that the step made.

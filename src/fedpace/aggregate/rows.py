@@ -1,4 +1,4 @@
-"""How one cached vector per client is kept: as it is, packed to a few bits, or on disk."""
+"""How one cached vector per client is stored: as it is, packed to a few bits, or on disk."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fedpace.vector import Vector
 
 
 class RowFormat(Protocol):
-    """Turns a vector into the row that is kept of it, and back."""
+    """Turns a vector into the row that is stored for it, and back."""
 
     def store(self, v: Vector, rng: np.random.Generator | None) -> Any:
         """The row, a plain value."""
         ...
 
     def value(self, row: Any) -> Vector:
-        """What a row stands for: the same vector every time."""
+        """The vector of a row, the same every time."""
         ...
 
     def nbytes(self, row: Any) -> int:
@@ -85,7 +85,7 @@ class SpilledRow:
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """Full precision in nameless files in `folder`; memory holds only what the system keeps of them."""
+    """Full precision in nameless files in `folder`; main memory holds only the system's page cache of them."""
 
     folder: str | os.PathLike[str]
 
@@ -99,7 +99,7 @@ class Spilled:
         return 0
 
 
-Row = Vector | PackedRow | SpilledRow  # what a checkpoint can keep
+Row = Vector | PackedRow | SpilledRow  # as a checkpoint stores it
 
 
 @cache

@@ -11,7 +11,7 @@ from fedpace.errors import ConfigError, require, require_number
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """s = 1, whatever the age."""
+    """s = 1 for every staleness."""
 
     def __call__(self, tau: int) -> float:
         return 1.0

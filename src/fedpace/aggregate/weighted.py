@@ -12,7 +12,7 @@ from fedpace.vector import Vector
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
-    """Updates count by their samples: Δ_t = Σ n_i s(τ_i) delta_i / Σ n_i, over those that arrived.
+    """Updates count by their samples: Δ_t = Σ n_i s(τ_i) delta_i / Σ n_i, over the updates of the step.
 
     McMahan et al., arXiv:1602.05629, Algorithm 1; scheme B of Wang et al., arXiv:2007.07481, App. G: a ratio
     estimator. Drawing clients by sample share *and* weighing them by it would count the share twice.

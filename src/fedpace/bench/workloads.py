@@ -58,7 +58,7 @@ class Workload:
 
 def _noise(workload: Workload) -> LoadedTask:
     from fedpace.tasks.datasets.data import Data
-    from fedpace.tasks.named import SUITED, LoadedTask
+    from fedpace.tasks.named import DEFAULTS, LoadedTask
     from fedpace.tasks.partition import partition
 
     rng = stream(0, "data")
@@ -66,7 +66,7 @@ def _noise(workload: Workload) -> LoadedTask:
     labels = (np.arange(70_000) % 10).astype(np.uint8)
     data = Data("noise", images[:60_000], labels[:60_000], images[60_000:], labels[60_000:], 10)
     rule = partition("iid")
-    return LoadedTask(data, SUITED[workload.data], workload.clients, rule, workload.model, seed=0)
+    return LoadedTask(data, DEFAULTS[workload.data], workload.clients, rule, workload.model, seed=0)
 
 
 SOFTMAX = "softmax 784x10, MNIST, 1000 clients x 60 samples, 10 per round, 1 epoch, batch 10"

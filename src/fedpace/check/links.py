@@ -61,7 +61,7 @@ def check_uplink(link: Uplink, *, size: int = 40, rounds: int = 12, seed: int = 
 def check_downlink(
     link: Downlink, *, size: int = 40, clients: int = 3, rounds: int = 8, seed: int = 0
 ) -> None:
-    """Every client can follow from its bytes alone, whenever it turns up; who lost its copy starts afresh."""
+    """Every client can follow from its bytes alone, whenever it takes a model; one that lost its copy starts afresh."""
     assert_value(link)
     rng = np.random.default_rng(seed)
     x = freeze(rng.normal(size=size))

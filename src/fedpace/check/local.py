@@ -49,7 +49,7 @@ def _pulse(at: int, y: Vector, k: int) -> Vector:
 def check_correction(rule: Correction, *, clients: int = 3, rounds: int = 4, seed: int = 0) -> None:
     """Writes to nothing it was given, broadcasts after the step only, and vanishes where clients agree.
 
-    "Agree": all clients have the same gradient. Then, once everybody was seen, nothing is to be corrected.
+    "Agree": all clients have the same gradient. Then, once all clients were seen, nothing is to be corrected.
     """
     assert_value(rule)
     local, x = SGD(0.125, steps=2), freeze(np.random.default_rng(seed).normal(size=3))

@@ -27,7 +27,7 @@ from fedpace.vector import Layout, Vector
 
 
 def check_pace(pace: Pace, *, clients: int = 6, steps: int = 12, runs: int = 20) -> None:
-    """A pacing rule keeps the invariants of a simulation on any devices, and ends early only if nobody is there.
+    """A pacing rule keeps the invariants of a simulation on any devices, and ends early only if no client is available.
 
     The same seed gives the same steps, so the rule draws only from the streams it is handed.
     """
@@ -56,7 +56,7 @@ class Log(Invariants):
 def run_under_invariants(
     pace: Pace, devices: Population, *, clients: int, steps: int, seed: int = 0, log: Invariants | None = None
 ) -> Simulation:
-    """The simulation as it ended; it may end early only because nobody is there any more."""
+    """The simulation as it ended; it may end early only because no client is available any more."""
     averaging = isinstance(pace.client, Interruptible) and pace.client.averaging is not None
     aggregate: Aggregator = Pooled(None) if averaging else Cached()
     algorithm = Algorithm(pace=pace, local=SGD(lr=0.5, steps=3), aggregate=aggregate)
@@ -68,7 +68,7 @@ def run_under_invariants(
         simulation.run(steps)
     except StalledError:
         present = [client for client in range(clients) if server.is_present(client)]
-        assert not present, f"{pace}: stalled at {simulation.now} s although clients {present} are there"
+        assert not present, f"{pace}: stalled at {simulation.now} s although clients {present} are available"
     assert_sound(server, models_in_use(simulation))
     return simulation
 

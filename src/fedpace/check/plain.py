@@ -1,4 +1,4 @@
-"""What a state may be made of, so that a checkpoint can keep it."""
+"""The types a state may be made of, so that a checkpoint can store it."""
 
 from __future__ import annotations
 

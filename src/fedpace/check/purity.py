@@ -1,4 +1,4 @@
-"""Rules are values and their calls are pure: whoever writes into what it is given is told so, by name."""
+"""Rules are values and their calls are pure: a rule that writes into its arguments is named."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ class Invariants(Observer):
       - a client has one running session at most, and none while it is away;
       - every update is in one step at most, and then was not lost, overwritten or refused; its staleness is the
         number of steps since the model it started from;
-      - buffered pacing has as many active clients as it may, if so many are there;
+      - buffered pacing has as many active clients as it may, if so many are available;
       - the cache of CA2FL knows the mean of its rows;
-      - a model is kept as long as a client may report from it, and the server's books on that add up.
+      - a model is held as long as a client may report from it, and the server's books on that add up.
     """
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from fedpace.errors import ConfigError, FedpaceError
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
     from fedpace.compute import Task
-    from fedpace.theory import Figure, Setting
+    from fedpace.theory import Setting, StatedQuantity
     from fedpace.theory.advisor import Plan
     from fedpace.theory.delays import Delays
     from fedpace.theory.two_way_bounds import Compression
@@ -108,7 +108,9 @@ class Clients:
         return 1.0 if self.given is None else self.given[client]
 
 
-def make_plan(args: argparse.Namespace, algorithm: Algorithm, task: Task | None) -> tuple[Plan, list[Figure]]:
+def make_plan(
+    args: argparse.Namespace, algorithm: Algorithm, task: Task | None
+) -> tuple[Plan, list[StatedQuantity]]:
     """The plan, and the constants it rests on with their standing."""
     from fedpace.theory.advisor import Plan
 
@@ -147,16 +149,16 @@ def _most_steps(algorithm: Algorithm, clients: int, samples: Clients) -> int:
 
 def _setting(
     args: argparse.Namespace, algorithm: Algorithm, task: Task | None, steps: int
-) -> tuple[Setting, list[Figure]]:
-    from fedpace.theory import Figure, Setting
+) -> tuple[Setting, list[StatedQuantity]]:
+    from fedpace.theory import Setting, StatedQuantity
     from fedpace.theory.estimate import estimate
-    from fedpace.theory.figure import ASSUMED, MEASURED
+    from fedpace.theory.setting import ASSUMED, MEASURED
 
     per_round = min(algorithm.pace.per_step or args.clients, args.clients)
     if args.estimate and task is not None:
         measured = estimate(task, algorithm.local.batch_size, seed=args.seed)
         setting = measured.setting(args.clients, steps, per_round)
-        problem = [Figure(e.name, e.value, MEASURED, e.how) for e in measured.all]
+        problem = [StatedQuantity(e.name, e.value, MEASURED, e.how) for e in measured.all]
     else:
         size = args.size or (DEFAULT_SIZE if task is None else int(task.layout.size))
         setting, problem = Setting(1.0, args.clients, steps, per_round, size=size), []
@@ -164,7 +166,7 @@ def _setting(
     for name, _, meaning in PROBLEM:
         if name in given or (not args.estimate and _matters(name, algorithm)):
             how = "given" if name in given else "--estimate measures it"
-            problem.append(Figure(f"{name}, {meaning}", given.get(name, 1.0), ASSUMED, how))
+            problem.append(StatedQuantity(f"{name}, {meaning}", given.get(name, 1.0), ASSUMED, how))
     return replace(setting, **given), problem
 
 
@@ -181,16 +183,16 @@ def _matters(name: str, algorithm: Algorithm) -> bool:
 
 
 def _codecs(
-    args: argparse.Namespace, algorithm: Algorithm, task: Task | None, problem: list[Figure]
+    args: argparse.Namespace, algorithm: Algorithm, task: Task | None, problem: list[StatedQuantity]
 ) -> tuple[Compression | None, float | None]:
     """q, gamma and lambda on the task's own updates; and of a quantised cache."""
     if not args.estimate or task is None:
         return None, None
-    from fedpace.theory import Figure
+    from fedpace.theory import StatedQuantity
     from fedpace.theory.advisor.plan import claimed
     from fedpace.theory.compression import cache_quality, measure
     from fedpace.theory.estimate import some_clients
-    from fedpace.theory.figure import MEASURED
+    from fedpace.theory.setting import MEASURED
 
     clients = some_clients(task, 10, args.seed)
     claim = claimed(algorithm, int(task.layout.size))
@@ -200,23 +202,23 @@ def _codecs(
         how = f"largest in {MEASURED_ROUNDS} rounds of {len(clients)} clients, all taking part (Figure 21)"
         q, gamma, lam = (max(getattr(one, name) for one in seen) for name in ("q", "gamma", "lam"))
         problem += [
-            Figure("q_C, what the codec loses of a norm", q, MEASURED, how),
-            Figure("gamma, compressing before or after averaging", gamma, MEASURED, how),
-            Figure("lambda, what the lazy rule replaces", lam, MEASURED, how),
+            StatedQuantity("q_C, what the codec loses of a norm", q, MEASURED, how),
+            StatedQuantity("gamma, compressing before or after averaging", gamma, MEASURED, how),
+            StatedQuantity("lambda, what the lazy rule replaces", lam, MEASURED, how),
         ]
         compression = replace(claim, q=min(q, 1 - 1e-9), gamma=gamma, lam=lam, down_gamma=gamma)
     if cache_q is not None:
         problem.append(
-            Figure("q of the cache, E||Q(x)-x||² / ||x||²", cache_q, MEASURED, "one client's update")
+            StatedQuantity("q of the cache, E||Q(x)-x||² / ||x||²", cache_q, MEASURED, "one client's update")
         )
     return compression, cache_q
 
 
 def delays_of(algorithm: Algorithm, task: Task | None, args: argparse.Namespace, samples: Clients) -> Delays:
     """By a law, or from a run that only keeps time on these devices."""
-    from fedpace.theory.delays import by_law, seen_in
+    from fedpace.theory.delays import exact_delays, seen_in
 
-    known = by_law(algorithm.pace, args.clients)
+    known = exact_delays(algorithm.pace, args.clients)
     if known is not None:
         return known
     from fedpace.cli.population import population

@@ -9,7 +9,7 @@ from fedpace.cli import show
 
 if TYPE_CHECKING:
     from fedpace.server_opt import Stages
-    from fedpace.theory import Figure, Section, Setting, Work
+    from fedpace.theory import Section, Setting, StatedQuantity, Work
     from fedpace.theory.advisor import StageRow
     from fedpace.theory.stability import Delays
 
@@ -83,12 +83,12 @@ def _recommended(table: Sequence[StageRow], setting: Setting, client_lr: float, 
 
 def sections(found: Iterable[Section]) -> None:
     for section in found:
-        figures(section.title, section.figures)
+        figures(section.title, section.quantities)
         for note in section.notes:
             show.console().print(f"note: {note}\n")
 
 
-def figures(title: str, found: Iterable[Figure]) -> None:
+def figures(title: str, found: Iterable[StatedQuantity]) -> None:
     rows = [(f.name, f"{f.value:.4g}", f.standing, f.source) for f in found]
     show.table((title, "", "standing", "from"), rows, "trlt")
     show.console().print()

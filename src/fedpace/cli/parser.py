@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, NoReturn
 
-from fedpace.errors import MOST_COUNT, ConfigError, unknown
+from fedpace.errors import MAX_COUNT, ConfigError, unknown
 from fedpace.untrusted import brief
 
 _INVALID_CHOICE = re.compile(
@@ -51,7 +51,7 @@ def count(text: str, low: int = 1, high: int = MOST) -> int:
 
 def seed(text: str) -> int:
     """A whole number >= 0 that a database can hold, as argparse's `type`."""
-    return count(text, low=0, high=MOST_COUNT)
+    return count(text, low=0, high=MAX_COUNT)
 
 
 def processes(text: str) -> int:

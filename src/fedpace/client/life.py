@@ -1,4 +1,4 @@
-"""A client's life: what it is doing, and which event leads where. Every legal transition is a row of `TABLE`.
+"""The state of a client, and its transitions. Every legal transition is a row of `TABLE`.
 
 Four small machines run side by side, and an event moves all of them at once:
 
@@ -124,7 +124,7 @@ _MOVES = {
 
 @dataclass(slots=True)
 class Life:
-    """What a client is doing."""
+    """The state of a client."""
 
     work: TrainingState = TrainingState.IDLE
     store: SendBuffer = SendBuffer.EMPTY

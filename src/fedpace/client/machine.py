@@ -1,4 +1,4 @@
-"""The sans-I/O client: what an arriving message means, and what becomes of a finished session.
+"""The sans-I/O client: how it handles messages and finished sessions.
 
 Nothing here computes a gradient. A session is a promise: the driver has it trained when its bytes are
 needed, and never if they are not.
@@ -37,7 +37,7 @@ class ClientConfig:
     initial: Vector  # the model before training, which any client can make from the seed
     seed: int
     exact: bool  # updates arrive as they were sent
-    slab: Slab | None  # where memories are kept, if not in memory
+    slab: Slab | None  # where memories are stored, if not in main memory
 
     @classmethod
     def of(cls, algorithm: Algorithm, initial: Vector, seed: int, slab: Slab | None = None) -> ClientConfig:
@@ -128,7 +128,7 @@ class Client:
         return start
 
     def _averaged(self, own: Vector, server_model: Vector) -> Vector:
-        """QuAFL: the model to go on from, (X + s Y) / (s + 1), X being the server's before its step."""
+        """QuAFL: the model to continue from, (X + s Y) / (s + 1), X being the server's before its step."""
         s = self.config.averaging or 0
         return (server_model + s * own) / (s + 1)
 
@@ -171,7 +171,7 @@ class Client:
         self.state.running = None
 
     def leave(self) -> list[Session | Update]:
-        """Go away: what is computed and sent is lost, newest first. An update stored until it is asked for stays."""
+        """Leave: running and sent sessions are lost, newest first. An update stored until polled stays."""
         s, polled = self.state, self.config.polled
         s.life.move(Event.LEAVE_STORED if polled else Event.LEAVE)
         lost = (s.running, None if polled else s.outbox, s.upload)
@@ -180,7 +180,7 @@ class Client:
         return [session for session in lost if session is not None]
 
     def start_over(self, version: int, round: int) -> bool:
-        """Who trains all the time puts the model of a lost session back, unless a newer one is there already."""
+        """A client that trains continuously puts a lost session's model back, unless a newer one has come."""
         s = self.state
         again = isinstance(self.config.behaviour, Continuous) and s.inbox is None
         if again:
@@ -228,7 +228,7 @@ class Client:
         return s.upload
 
     def _frames(self, session: Session, delta: Vector, a_norm1: float) -> tuple[dict[str, bytes], Memories]:
-        """What is sent, and what will be remembered once it has arrived."""
+        """The frames, and the memories once they are acknowledged."""
         s, config, rule = self.state, self.config, self.config.algorithm.correction
         rng = NO_DRAWS if config.exact else stream(config.seed, "up", self.number, session.number)
         sent = delta if s.own is None else s.own
@@ -257,7 +257,7 @@ class Client:
         return self._may_upload()
 
     def connected(self, taken: int) -> Update | None:
-        """The server says which of this client's sessions it took last; what to send again, if anything."""
+        """The server says which of this client's sessions it took last; the update to send again, if any."""
         s = self.state
         s.sessions = max(s.sessions, taken)
         if s.upload is not None and taken >= s.upload.session:

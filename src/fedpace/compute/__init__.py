@@ -1,7 +1,7 @@
-"""Who runs local solves.
+"""Engines: where local training runs.
 
 - `inline`: this process, when a result is needed: the reference;
-- `pool`: worker processes, ahead of need; the bits of `inline` for any number of workers;
+- `pool`: worker processes, ahead of need; bit-identical to `inline` for any number of workers;
 - `vectorised`: many clients as one computation, alone or in a pool; within rounding of `inline`;
 - `ray`: the pool over a Ray cluster (extra `ray`);
 - `auto`: `inline` or `pool`, by task, model and local rule.

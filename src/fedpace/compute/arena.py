@@ -54,12 +54,14 @@ class Arena:
 
 
 class Library:
-    """Vectors that many solves read: written once, kept until their room is needed."""
+    """Vectors that many sessions read: written once, held until their room is needed."""
 
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
         self._slots: dict[int, int] = {}  # by identity, oldest first
-        self._kept: dict[int, Vector] = {}  # slot -> vector: an identity is only good while its object lives
+        self._vectors: dict[
+            int, Vector
+        ] = {}  # slot -> vector: an identity is only good while its object lives
         self._readers: dict[int, int] = {}
 
     def lend(self, v: Vector) -> int:
@@ -78,10 +80,10 @@ class Library:
             self._drop_oldest_unread()
         slot = self.arena.take()
         self.arena.view(slot, v.size, v.dtype)[:] = v
-        self._slots[id(v)], self._kept[slot], self._readers[slot] = slot, v, 0
+        self._slots[id(v)], self._vectors[slot], self._readers[slot] = slot, v, 0
         return slot
 
     def _drop_oldest_unread(self) -> None:
         identity, slot = next(item for item in self._slots.items() if not self._readers[item[1]])
-        del self._slots[identity], self._kept[slot], self._readers[slot]
+        del self._slots[identity], self._vectors[slot], self._readers[slot]
         self.arena.give_back(slot)

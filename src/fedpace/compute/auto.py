@@ -1,6 +1,6 @@
 """Which engine, from task, model and local rule alone, so that a seed still decides every bit.
 
-`inline` and `pool` give the same bits, so between them it is only a question of time: a solve has to be long
+`inline` and `pool` are bit-identical, so between them it is only a question of time: a session must be long
 enough to be worth its way to a worker and back. `vectorised` rounds differently and is never chosen here,
 only where `fedpace bench tune` has measured and pinned it.
 """
@@ -28,7 +28,7 @@ def choose(task: Task, workers: int, local: SGD | None) -> Pin:
 
 
 def solve_s(task: Task, local: SGD | None) -> float:
-    """Roughly how long a solve takes: what calls cost, and six operations per parameter and sample."""
+    """Rough seconds of a session's local training: what calls cost, and six operations per parameter and sample."""
     if local is None:
         return 0.0
     clients = range(0, task.clients, -(-task.clients // 100))
@@ -39,7 +39,7 @@ def solve_s(task: Task, local: SGD | None) -> float:
 
 
 def expected_steps(local: SGD, samples: float) -> float:
-    """Local steps of a solve, on average; for a time budget, which depends on devices, a hundred."""
+    """Local steps of a session, on average; for a time budget, which depends on devices, a hundred."""
     if local.steps is not None:
         rows = local.steps if isinstance(local.steps, tuple) else (local.steps,)
         return float(np.mean([np.mean(row) for row in rows]))

@@ -1,8 +1,8 @@
-"""The pool over a Ray cluster, for those who outgrow one machine: `compute="ray"`.
+"""The pool over a Ray cluster, for runs that outgrow one machine: `compute="ray"`.
 
 An actor per worker holds the task; a model goes into the object store once per version and from there to
-every node that needs it once. Results are those of `inline`. What is lost with an actor or a node is solved
-again by Ray itself: solves are pure, so that changes nothing.
+every node that needs it once. Results are those of `inline`. What is lost with an actor or a node is trained
+again by Ray itself: local training is pure, so that changes nothing.
 
 Joins the cluster that RAY_ADDRESS names, else starts Ray on this machine, on the loopback interface.
 """
@@ -21,12 +21,12 @@ from fedpace.compute.protocol import Key, Request, Task
 from fedpace.errors import ConfigError
 from fedpace.vector import Vector
 
-DEPTH = 2  # solves at an actor: one it works at, one it goes on with
-MODELS = 64  # versions kept in the object store
+DEPTH = 2  # requests at an actor: one in progress, one queued
+MODELS = 64  # versions held in the object store
 
 
 class SolverActor:
-    """What an actor is made of. It fetches the task when it first needs it, also after it was started again."""
+    """The actor's class. It fetches the task when first needed, also after a restart."""
 
     def __init__(self) -> None:
         self.task: Task | None = None
@@ -41,7 +41,7 @@ class SolverActor:
 
 
 class Actors:
-    """The actors for one task, kept from run to run."""
+    """The actors for one task, reused from run to run."""
 
     def __init__(self, ray: Any, task: Task, workers: int) -> None:
         self.ray, self.task = ray, task
@@ -57,22 +57,22 @@ class Actors:
             self.ray.kill(actor)
 
 
-_kept: list[Actors] = []
+_standing: list[Actors] = []
 
 
 def acquired(task: Task, workers: int) -> Actors:
     """The actors of the last run if they fit, else new ones in their place."""
     ray = started(workers)
-    if not _kept or not _kept[0].fit(task, workers):
-        dismiss()
-        _kept.append(Actors(ray, task, workers))
-    return _kept[0]
+    if not _standing or not _standing[0].fit(task, workers):
+        release()
+        _standing.append(Actors(ray, task, workers))
+    return _standing[0]
 
 
-def dismiss() -> None:
-    """End the actors that are kept for the next run."""
-    while _kept:
-        _kept.pop().end()
+def release() -> None:
+    """End the actors that wait for the next run."""
+    while _standing:
+        _standing.pop().end()
 
 
 class Cluster:
@@ -110,12 +110,10 @@ class Cluster:
     def forget(self, key: Key) -> None:
         job = self._jobs.pop(key, None)
         if job is not None:
-            job.wanted = False
-            if job.order is None:
-                self._waiting.left(job)
+            self._waiting.forget(job)
 
     def close(self) -> None:
-        """What was announced and never asked for is dropped; the actors wait for the next run."""
+        """Announced requests that were never needed are dropped; the actors wait for the next run."""
         for promise in self._sent:
             self.ray.cancel(promise)
         self._jobs.clear()
@@ -148,7 +146,7 @@ class Cluster:
         return self._models[id(start)][1]
 
     def _rest(self) -> None:
-        """Wait for some result, and send what that makes room for."""
+        """Wait for some result, and send the next requests."""
         done, _ = self.ray.wait(list(self._sent), num_returns=1)
         for promise in done:
             _, actor = self._sent.pop(promise)

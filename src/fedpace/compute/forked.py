@@ -72,5 +72,5 @@ class ForkedWorker(Worker):
     def _gone(self) -> bool:
         try:
             return os.waitpid(self.process, os.WNOHANG)[0] == self.process
-        except ChildProcessError:  # somebody else has waited for it
+        except ChildProcessError:  # it was waited for elsewhere
             return True

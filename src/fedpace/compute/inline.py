@@ -1,4 +1,4 @@
-"""The reference engine: each solve when its result is asked for, one thread, in this process."""
+"""The reference engine: local training when its result is asked for, one thread, in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fedpace.vector import Vector
 
 
 def solve(task: Task, request: Request) -> Vector:
-    """One solve, the same bits wherever it is done."""
+    """delta of one request, bit-identical wherever it is computed."""
     if not request.steps:
         return np.zeros_like(request.start)
     with one_thread():
@@ -21,7 +21,7 @@ def solve(task: Task, request: Request) -> Vector:
 
 
 def solve_until(task: Task, request: Request, stopped: Stopped) -> tuple[Vector, int]:
-    """(delta, steps taken): the bits of `solve` with that many steps, which are all unless `stopped()` says so.
+    """(delta, steps taken), bit-identical to `solve` with that many steps: all of them unless `stopped()` says so.
 
     A task that cannot be stopped is asked for the whole session, unless it is stopped before it begins.
     """

@@ -11,7 +11,7 @@ MASKS = hasattr(signal, "pthread_sigmask")  # not on Windows
 
 @contextmanager
 def postponed() -> Iterator[None]:
-    """Ctrl-C waits until here, so that no worker is started that nobody knows of, and in the worker until `ignore`."""
+    """Ctrl-C waits until here, so that no worker is started without being known, and in the worker until `ignore`."""
     if not MASKS:
         yield
         return

@@ -1,4 +1,4 @@
-"""Solves on all cores: announced requests run ahead in worker processes, results are the bits of `inline`."""
+"""Local training on all cores: announced requests run ahead in worker processes, bit-identical to `inline`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fedpace.compute.workers import acquire
 from fedpace.errors import FedpaceError
 from fedpace.vector import Vector
 
-DEATHS = 3  # of workers over one solve, before it is given up
+DEATHS = 3  # of workers over one request, before it is given up
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +60,12 @@ class Waiting:
         self._versions[version] -= 1
         if not self._versions[version]:
             del self._versions[version]
+
+    def forget(self, job: Job) -> None:
+        """The result is not needed after all; a job that was sent is still computed."""
+        job.wanted = False
+        if job.order is None:
+            self.left(job)
 
     def next(self) -> Job | None:
         """The job to send next; it stays until it has `left`."""
@@ -108,14 +114,12 @@ class Pool:
     def forget(self, key: Key) -> None:
         job = self._jobs.pop(key, None)
         if job is not None:
-            job.wanted = False
-            if job.order is None:
-                self._waiting.left(job)
-            elif job.reply is not None and not job.taken_out:
+            self._waiting.forget(job)
+            if job.order is not None and job.reply is not None and not job.taken_out:
                 self._group.results.give_back(job.order.result)
 
     def close(self) -> None:
-        """What was announced and never asked for is dropped; the workers wait for the next run."""
+        """Announced requests that were never needed are dropped; the workers wait for the next run."""
         for job in list(self._jobs.values()):
             self.forget(job.request.key)
         self._group.busy = False
@@ -184,7 +188,7 @@ class Pool:
         job.taken_out = True
 
     def _hurry(self, job: Job) -> None:
-        """Somebody waits for a job that is not even sent: it goes next, to the worker with the least to do."""
+        """A job is needed that is not even sent: it goes next, to the worker with the shortest queue."""
         if not self._group.results.free:
             done = (other for other in self._jobs.values() if other.reply is not None and not other.taken_out)
             self._take_out(next(done))
@@ -193,7 +197,7 @@ class Pool:
             self._send(worker, job)
 
     def _listen(self, timeout_s: float | None) -> None:
-        """Take all replies that are there; wait for one, unless `timeout_s` is 0."""
+        """Take all replies that have come; wait for one, unless `timeout_s` is 0."""
         ready = wait([worker.connection for worker in self._group.workers], timeout_s)
         for worker in [worker for worker in self._group.workers if worker.connection in ready]:
             try:
@@ -218,15 +222,15 @@ class Pool:
                 self._group.models.take_back(slot)
 
     def _on_worker_death(self, dead: Worker) -> None:
-        """A worker is gone: another takes its place, and what it had to do is done again."""
+        """A worker died: another takes its place, and its orders are done again."""
         self._group.replace(dead)
-        at_work = next(iter(dead.unanswered), None)
+        in_progress = next(iter(dead.unanswered), None)
         for number, order in dead.unanswered.items():
             self._return_models(order)
             self._group.results.give_back(order.result)
             job = self._sent.pop(number, None)
             if job is not None and job.wanted:
-                self._do_again(job, to_blame=number == at_work)
+                self._do_again(job, to_blame=number == in_progress)
 
     def _do_again(self, job: Job, to_blame: bool) -> None:
         job.order = None

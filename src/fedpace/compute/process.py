@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from fedpace.compute.worker import Order
 from fedpace.errors import FedpaceError
 
-PATIENCE_S = 2.0  # for a worker to notice that nobody listens any more
+PATIENCE_S = 2.0  # for a worker to notice that its connection is closed
 
 
 class NoWorkerError(FedpaceError):
@@ -29,7 +29,7 @@ class Worker(ABC):
         self.connection.send_bytes(self._pickled(order))
 
     def end(self) -> None:
-        """An idle worker sees that nobody listens; one at work, or at its start, has nothing left to work for."""
+        """An idle worker sees that its connection is closed; a busy or starting one is killed."""
         self.connection.close()
         if self.unanswered or not self.ready:
             self._kill()

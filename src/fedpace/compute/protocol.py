@@ -1,4 +1,4 @@
-"""Who runs local solves, and what a solve is: a pure function of its request."""
+"""Engines, and local training as they see it: a pure function of a request."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Key = tuple[int, int]  # client and session: what names a local training
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """All that decides the outcome of one local solve, to the bit."""
+    """All that decides the outcome of one session's local training, to the bit."""
 
-    client: int  # who trains; with the session it names the random streams
+    client: int  # with the session it names the random streams
     session: int  # the client's own count of sessions
     start: Vector  # the model it begins from (read-only)
     version: int  # the server version behind `start`; -1 for a vector only this client holds
@@ -24,14 +24,16 @@ class Request:
     steps: int
     seed: int
     correction: Vector | None = None  # added to every stochastic gradient (SCAFFOLD, FedNova-VR)
-    data: int = field(kw_only=True)  # where its samples are in the task; `client` if all are there
+    data: int = field(
+        kw_only=True
+    )  # where its samples are in the task; `client` if it holds those of all clients
 
     @property
     def key(self) -> Key:
         return self.client, self.session
 
     def same_as(self, other: Request) -> bool:
-        """Whether two requests of one key are for the same solve: a session may be cut short in between."""
+        """Whether two requests of one key are for the same training: a session may be cut short in between."""
         return self.steps == other.steps and self.start is other.start and self.correction is other.correction
 
 
@@ -42,9 +44,9 @@ class Task(Protocol):
 
         train_until(request, stopped) -> (delta, steps taken)
             `stopped()` is asked before every step by the thread that trains; it is cheap and leaves the task alone.
-            After k steps delta has the bits of `solve` with steps=k; k is never more than `request.steps`.
+            After k steps delta is bit-identical to `solve` with steps=k; k is never more than `request.steps`.
         lane(request) -> int | None,  solve_together(requests) -> [delta, ...]
-            many solves as one computation (`fedpace.compute.together`); in lanes nobody can be stopped.
+            many requests as one computation (`fedpace.compute.together`); in lanes none can be stopped.
     """
 
     @property
@@ -74,9 +76,9 @@ class Task(Protocol):
 
 
 class Engine(Protocol):
-    """Runs solves. Announced requests may run ahead, in any order, with identical results."""
+    """Runs local training. Announced requests may run ahead, in any order, with identical results."""
 
-    name: str  # and how it solves, for the record of a run
+    name: str  # and how it computes local steps, for the record of a run
 
     def announce(self, request: Request, finish_s: float) -> None:
         """This result will be asked for, around virtual time `finish_s`."""

@@ -111,7 +111,7 @@ class SpawnedWorker(Worker):
 def begin(parcel: PackedTask, models: Arena, results: Arena, orders: Connection, together: bool) -> None:
     """In the new process: take the task, say so or why not, and work."""
     keep_freed()
-    with suppress(OSError):  # nobody is there any more
+    with suppress(OSError):  # the connection is closed
         try:
             task = parcel.opened()
         except Exception as failure:

@@ -1,4 +1,4 @@
-"""How many threads a solve may use: one, so that its bits do not depend on the machine's cores."""
+"""How many threads local training may use: one, so that its bits do not depend on the machine's cores."""
 
 from __future__ import annotations
 

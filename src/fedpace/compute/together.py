@@ -1,4 +1,4 @@
-"""Solves that are computed together, where the task can do that.
+"""Local training of several clients as one computation, where the task can do that.
 
 Such a task has `lane(request) -> int | None` and `solve_together(requests) -> list of deltas`. A result may not
 depend on which requests shared the computation.
@@ -16,14 +16,14 @@ from fedpace.vector import Vector
 
 
 def lane(task: Task, request: Request) -> int | None:
-    """The lane of a request; None: it is solved alone."""
+    """The lane of a request; None: it is computed alone."""
     find: Any = getattr(task, "lane", None)
     number: int | None = None if find is None else find(request)
     return number
 
 
 def fitting(task: Task, first: Request, others: Iterable[Request]) -> list[Request]:
-    """`first`, and those of the others that can be solved with it: same rule, every lane once."""
+    """`first`, and those of the others that can be computed with it: same rule, every lane once."""
     own = lane(task, first)
     if own is None:
         return [first]

@@ -1,4 +1,4 @@
-"""Many clients' solves as one computation: whoever is asked for first takes others along."""
+"""Many clients' local training as one computation: the first request asked for takes others along."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fedpace.vector import Vector
 
 
 class Vectorised:
-    """One process; announced requests are solved with the first of them that is needed."""
+    """One process; announced requests are computed with the first of them that is needed."""
 
     def __init__(self, task: Task) -> None:
         self.name, self.task = "vectorised", task

@@ -1,4 +1,4 @@
-"""What a worker process does: one solve after another, vectors in and out through shared memory."""
+"""A worker process: one request after another, vectors in and out through shared memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result lies in its slot, or the solve failed."""
+    """The result lies in its slot, or its training failed."""
 
     number: int
     dtype: str = ""
@@ -48,7 +48,7 @@ class Reply:
 
 
 def work(task: Task, models: Arena, results: Arena, orders: Connection, together: bool) -> None:
-    """Until the other end hangs up. `together`: what lies here is solved in groups, as far as the task can."""
+    """Until the other end hangs up. `together`: queued requests are computed in groups, as far as the task can."""
     interrupts.ignore()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # collecting would touch, and so copy, the pages shared with the parent
@@ -68,7 +68,7 @@ def work(task: Task, models: Arena, results: Arena, orders: Connection, together
 
 
 def _done(task: Task, results: Arena, here: dict[int, tuple[Order, Request]], together: bool) -> list[Reply]:
-    """Solve the first order and those that fit with it; they leave `here`."""
+    """Compute the first order and those that fit with it; they leave `here`."""
     requests = {id(request): order for order, request in here.values()}
     first, *others = (request for _, request in here.values())
     group = fitting(task, first, others) if together else [first]
@@ -107,7 +107,7 @@ def _request(models: Arena, order: Order, size: int) -> Request:
 def _send(orders: Connection, reply: Reply) -> None:
     if reply.failure is not None and not _travels(reply.failure):
         reply = Reply(reply.number, failure=RuntimeError(repr(reply.failure)))
-    with suppress(OSError):  # nobody is there any more; the next receive ends the loop
+    with suppress(OSError):  # the connection is closed; the next receive ends the loop
         orders.send(reply)
 
 

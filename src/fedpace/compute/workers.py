@@ -1,4 +1,4 @@
-"""Worker processes for one task: started once, kept from run to run, started again when one dies."""
+"""Worker processes for one task: started once, reused from run to run, started again when one dies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fedpace.compute.spawned import Spawn
 from fedpace.errors import unknown
 
 AHEAD_BYTES = 1 << 28  # of finished results that wait to be asked for
-MOST_AHEAD = 1024
-SMALL_BYTES = 1 << 20  # a vector up to this size means short solves
+MAX_AHEAD = 1024
+SMALL_BYTES = 1 << 20  # a vector up to this size means short sessions
 CHOICE = "FEDPACE_START_METHOD"
 METHODS: dict[str, type[Fork] | type[Spawn]] = {"spawn": Spawn}
 if hasattr(os, "fork"):
@@ -26,7 +26,7 @@ if hasattr(os, "fork"):
 class WorkerGroup:
     """As many workers as asked for, and the memory they share.
 
-    A worker has at most `depth` orders: one it works at, and what it goes on with while this process is busy.
+    A worker has at most `depth` orders: one in progress, and a queue for while this process is busy.
     """
 
     def __init__(self, task: Task, workers: int, together: bool, method: str) -> None:
@@ -35,7 +35,7 @@ class WorkerGroup:
         size_bytes = task.layout.size * 8
         self.depth = 32 if together else 8 if size_bytes <= SMALL_BYTES else 2
         under_way = workers * self.depth
-        room = min(MOST_AHEAD, max(2 * under_way, AHEAD_BYTES // size_bytes))
+        room = min(MAX_AHEAD, max(2 * under_way, AHEAD_BYTES // size_bytes))
         memory = self._how.memory
         self.models = Library(Arena(2 * under_way + 1, size_bytes, memory))  # a start and a correction each
         self.results = Arena(room, size_bytes, memory)
@@ -57,7 +57,7 @@ class WorkerGroup:
         return bool(self.workers) and not self.busy and self.parent == os.getpid()
 
     def fits(self, task: Task, workers: int, together: bool, method: str) -> bool:
-        """Whether it is what one asks for."""
+        """Whether it is for this task, with these options."""
         wanted = (workers, together, method)
         return self.task is task and (len(self.workers), self.together, self.method) == wanted
 
@@ -72,7 +72,7 @@ class WorkerGroup:
     def stop(self) -> None:
         """End all workers and wait until they have ended."""
         if self.parent != os.getpid():
-            return  # this is a copy in a process somebody else forked
+            return  # this is a copy in a process forked elsewhere
         workers, self.workers = self.workers, []
         for worker in workers:
             worker.connection.close()
@@ -80,11 +80,11 @@ class WorkerGroup:
             worker.end()
 
     def _start(self) -> Worker:
-        others = [*self.workers, *(worker for group in _kept for worker in group.workers)]
+        others = [*self.workers, *(worker for group in _standing for worker in group.workers)]
         return self._how.start(self.models.arena, self.results, self.together, others)
 
 
-_kept: list[WorkerGroup] = []
+_standing: list[WorkerGroup] = []
 
 
 def start_method() -> str:
@@ -96,33 +96,33 @@ def start_method() -> str:
 
 
 def acquire(task: Task, workers: int, together: bool = False) -> WorkerGroup:
-    """The workers of this number for this task: the one of the last run if it fits, else a new one in its place.
+    """This many workers for this task: those of the last run if they fit, else new ones in their place.
 
-    `together`: workers solve what lies before them in groups, as far as the task can. NoWorkerError if the task
+    `together`: workers compute what is queued in groups, as far as the task can. NoWorkerError if the task
     cannot be sent to a process.
     """
     method = start_method()
-    for group in _kept:
+    for group in _standing:
         if group.usable and group.fits(task, workers, together, method):
             return group
     release()
     group = WorkerGroup(task, workers, together, method)
-    _kept.append(group)
+    _standing.append(group)
     return group
 
 
 def release() -> None:
-    """End the workers that are kept for the next run and are not at work."""
-    for group in list(_kept):
+    """End the workers that wait for the next run and are idle."""
+    for group in list(_standing):
         if not group.busy or group.parent != os.getpid():
-            _kept.remove(group)
+            _standing.remove(group)
             group.stop()
 
 
 def end_all() -> None:
-    for group in _kept:
+    for group in _standing:
         group.stop()
-    _kept.clear()
+    _standing.clear()
 
 
 atexit.register(end_all)

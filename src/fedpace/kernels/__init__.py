@@ -1,7 +1,7 @@
 """Steps over long vectors at the speed of memory: every vector is read and written once.
 
 Rules are written as numpy formulas, which read and write a vector once per operation. That is what runs for
-short vectors; from `LONG` on, the loop of the same name in `loops` does it in one pass, with the same bits.
+short vectors; from `LONG` on, the loop of the same name in `loops` does it in one pass, bit-identically.
 numba is imported and the loop compiled (or loaded from its cache) when a long vector first comes by.
 """
 
@@ -60,7 +60,7 @@ def run(
     """The compiled loop `name`; constants are rounded to the vectors' type first, as numpy does."""
     dtype = writes[0].dtype
     loop = _compiled(name, dtype, len(reads), len(writes), len(constants) + 1)
-    return loop(*reads, *writes, *(dtype.type(constant) for constant in constants), np.finfo(dtype).max)
+    return loop(*reads, *writes, (*map(dtype.type, constants), np.finfo(dtype).max))
 
 
 @cache
@@ -70,7 +70,8 @@ def _compiled(name: str, dtype: np.dtype[Any], reads: int, writes: int, constant
     scalar = numba.from_dtype(dtype)
     read = numba.types.Array(scalar, 1, "C", readonly=True)
     written = numba.types.Array(scalar, 1, "C")
-    signature = numba.int64(*[read] * reads, *[written] * writes, *[scalar] * constants)
+    given = numba.types.UniTuple(scalar, constants)  # type: ignore[no-untyped-call]
+    signature = numba.int64(*[read] * reads, *[written] * writes, given)
     function = getattr(loops, name)
     # numpy's error model: a division that may be by zero is no branch, which is what lets LLVM vectorise
     try:

@@ -1,8 +1,8 @@
 """One pass over long vectors, element by element, as numba compiles it. Called through `fedpace.kernels`.
 
-Vectors come first, those only read before those written, then the constants, last of them the largest finite
-number of the vectors' type. Every loop does the operations of the rule it serves in the same order, so that the
-bits are those of the rule's own formula. A loop returns how many entries it wrote that are not finite: the check
+Vectors come first, those only read before those written, then a tuple of constants, last of them the largest
+finite number of the vectors' type. Every loop does the operations of the rule it serves in the same order, so that
+it is bit-identical to the rule's own formula. A loop returns how many entries it wrote that are not finite: the check
 costs nothing in the pass that writes them, and a pass of its own afterwards.
 """
 
@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fedpace.vector import Vector
 
+    Given = tuple[float, ...]
 
-def add_scaled(v: Vector, total: Vector, factor: float, largest: float) -> int:
+
+def add_scaled(v: Vector, total: Vector, given: Given) -> int:
+    factor, largest = given
     bad = 0
     for i in range(total.size):
         total[i] = total[i] + factor * v[i]
@@ -24,20 +27,9 @@ def add_scaled(v: Vector, total: Vector, factor: float, largest: float) -> int:
     return bad
 
 
-def momentum(
-    x: Vector,
-    delta: Vector,
-    b: Vector,
-    b_next: Vector,
-    out: Vector,
-    lr: float,
-    beta: float,
-    c: float,
-    nu: float,
-    n: float,
-    largest: float,
-) -> int:
+def momentum(x: Vector, delta: Vector, b: Vector, b_next: Vector, out: Vector, given: Given) -> int:
     """c = 1 - beta, n = 1 - nu."""
+    lr, beta, c, nu, n, largest = given
     bad = 0
     for i in range(x.size):
         b_next[i] = beta * b[i] + c * delta[i]
@@ -48,22 +40,10 @@ def momentum(
 
 
 def adam(
-    x: Vector,
-    delta: Vector,
-    m: Vector,
-    v: Vector,
-    m_next: Vector,
-    v_next: Vector,
-    out: Vector,
-    lr: float,
-    b1: float,
-    c1: float,
-    b2: float,
-    c2: float,
-    eps: float,
-    largest: float,
+    x: Vector, delta: Vector, m: Vector, v: Vector, m_next: Vector, v_next: Vector, out: Vector, given: Given
 ) -> int:
     """c1 = 1 - b1, c2 = the weight of the new square."""
+    lr, b1, c1, b2, c2, eps, largest = given
     bad = 0
     for i in range(x.size):
         m_next[i] = b1 * m[i] + c1 * delta[i]
@@ -75,20 +55,10 @@ def adam(
 
 
 def yogi(
-    x: Vector,
-    delta: Vector,
-    m: Vector,
-    v: Vector,
-    m_next: Vector,
-    v_next: Vector,
-    out: Vector,
-    lr: float,
-    b1: float,
-    c1: float,
-    c2: float,
-    eps: float,
-    largest: float,
+    x: Vector, delta: Vector, m: Vector, v: Vector, m_next: Vector, v_next: Vector, out: Vector, given: Given
 ) -> int:
+    """c1 = 1 - b1, c2 = 1 - b2."""
+    lr, b1, c1, c2, eps, largest = given
     bad = 0
     for i in range(x.size):
         m_next[i] = b1 * m[i] + c1 * delta[i]
@@ -115,16 +85,10 @@ def amsgrad(
     v_next: Vector,
     v_hat_next: Vector,
     out: Vector,
-    lr: float,
-    b1: float,
-    c1: float,
-    b2: float,
-    c2: float,
-    floor: float,
-    eps: float,
-    largest: float,
+    given: Given,
 ) -> int:
     """`floor` bounds v_hat from below (option 1), `eps` is added under the root (option 2)."""
+    lr, b1, c1, b2, c2, floor, eps, largest = given
     bad = 0
     for i in range(x.size):
         m_next[i] = b1 * m[i] + c1 * delta[i]

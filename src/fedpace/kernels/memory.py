@@ -2,7 +2,7 @@
 
 A fresh vector of hundreds of megabytes costs more than the pass that fills it: the system hands it out page by
 page, each cleared first. A server step makes up to five such vectors (AMSGrad: three states, the model, the sum) and
-drops as many, so the dropped ones are kept.
+drops as many, so the dropped ones are reused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fedpace.vector import Vector
 
 LONG_BYTES = 1 << 22  # from here on malloc goes to the system for every vector
-KEPT = 5  # blocks of one size that may lie idle
+MAX_IDLE = 5  # blocks of one size that may lie idle
 
 _idle: dict[tuple[int, np.dtype[Any]], list[Vector]] = {}
 
@@ -39,5 +39,5 @@ class _Loan:
         self._block, self._home = block, home
 
     def __del__(self) -> None:
-        if len(self._home) < KEPT:
+        if len(self._home) < MAX_IDLE:
             self._home.append(self._block)

@@ -1,4 +1,4 @@
-"""Stop 1: what a client computes, how much of it, and how its gradients weigh."""
+"""Stop 1: local training: the rule, the number of local steps, and the weights of the gradients."""
 
 from fedpace.local.correction import Correction
 from fedpace.local.descend import clipped, descend, descend_until

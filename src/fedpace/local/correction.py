@@ -1,4 +1,4 @@
-"""What may be added to every local gradient: a rule with a client half and a server half.
+"""Corrections of local gradients (control variates): a rule with a client half and a server half.
 
 A control vector travels beside the model, and another beside the update:
 
@@ -33,7 +33,7 @@ class Correction(Protocol):
         ...
 
     def before(self, memory: Vector | None, control: Vector) -> Vector | None:
-        """What the session that starts now adds to each of its gradients; None: nothing."""
+        """The vector that the new session adds to each of its gradients; None: nothing."""
         ...
 
     def after(
@@ -50,7 +50,7 @@ class Correction(Protocol):
         ...
 
     def stepped(self, state: Any) -> Any:
-        """The server took a step: what was folded in may be broadcast."""
+        """The server took a step: the folded updates may be broadcast."""
         ...
 
 

@@ -23,7 +23,7 @@ class ScaffoldState:
 
 @dataclass(frozen=True, slots=True)
 class Scaffold:
-    """SCAFFOLD: each gradient is moved by the difference between everybody's mean gradient and one's own.
+    """SCAFFOLD: each gradient is moved by the difference between the mean gradient of all clients and the client's own.
 
     Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", arXiv:1910.06378,
     Algorithm 1, option II:
@@ -32,7 +32,7 @@ class Scaffold:
         c_i⁺ = c_i − c + (x − y) / (K η)                     sent: c_i⁺ − c_i
         c   ← c + (1/N) Σ_S (c_i⁺ − c_i)
 
-    so that c is the mean of all c_i after every step, whoever took part, clients not seen yet having c_i = 0.
+    so that c is the mean of all c_i after every step, whichever clients took part, clients not seen yet having c_i = 0.
     Sign: delta = y − x.
     Departures: ||a_i||_1 stands for K, the same for plain steps and right for every other local solver.
     """

@@ -1,4 +1,4 @@
-"""What a client computes and how much of it, as one frozen value."""
+"""Local SGD and its number of local steps, as one frozen value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedpace.vector import Vector, settle
 
 Steps = int | tuple[int, ...] | tuple[tuple[int, ...], ...]
 
-MOST_STEPS = 10_000_000  # of a session, whose batches are drawn ahead: some hundred megabytes
+MAX_STEPS = 10_000_000  # of a session, whose batches are drawn ahead: some hundred megabytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class SGD:
       `epochs`   a number, or `(low, high)`: drawn uniformly, both ends included, for every client and session
       `seconds`  as many steps as fit into this time on the virtual clock, at least one
 
-    `batch_size` None is the full batch. `schedule` holds c_0, c_1, ...; its last entry goes on for ever.
+    `batch_size` None is the full batch. `schedule` holds c_0, c_1, ...; its last entry is used from then on.
     """
 
     lr: float
@@ -102,14 +102,14 @@ class SGD:
             return _possible(_passes(self.epochs, rng) * self.batches(samples))
         return _possible(_fitting(self.seconds or 0.0, seconds_per_step))
 
-    def most_work(self, samples: float) -> int | None:
-        """The most steps that a session of any client in any round can take; None where time decides."""
+    def max_work(self, samples: float) -> int | None:
+        """The largest number of steps that a session of any client in any round can take; None where time decides."""
         if self.steps is not None:
             rows = self.steps if isinstance(self.steps, tuple) else (self.steps,)
             return max(max(row) if isinstance(row, tuple) else row for row in rows)
         if self.epochs is not None:
-            most = self.epochs[1] if isinstance(self.epochs, tuple) else self.epochs
-            return most * self.batches(samples)
+            passes = self.epochs[1] if isinstance(self.epochs, tuple) else self.epochs
+            return passes * self.batches(samples)
         return None
 
     def outcomes(self, client: int, samples: float) -> tuple[int, ...] | None:
@@ -171,13 +171,13 @@ def _check_steps(steps: Steps) -> None:
     for row in rows:
         require(row != (), "SGD.steps", steps, "given for every client in every round")
         for entry in row if isinstance(row, tuple) else (row,):
-            require_count(entry, "SGD.steps", high=MOST_STEPS)
+            require_count(entry, "SGD.steps", high=MAX_STEPS)
 
 
 def _check_epochs(epochs: int | tuple[int, ...]) -> None:
     bounds = epochs if isinstance(epochs, tuple) else (epochs, epochs)
     for bound in bounds:
-        require_count(bound, "SGD.epochs", high=MOST_STEPS)
+        require_count(bound, "SGD.epochs", high=MAX_STEPS)
     require(
         len(bounds) == 2 and bounds[0] <= bounds[1],
         "SGD.epochs",
@@ -205,7 +205,7 @@ def _fitting(budget_s: float, seconds_per_step: float) -> int:
 
 
 def _possible(steps: int) -> int:
-    require_count(steps, "local steps of a session", high=MOST_STEPS)
+    require_count(steps, "local steps of a session", high=MAX_STEPS)
     return steps
 
 

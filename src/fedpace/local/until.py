@@ -11,5 +11,5 @@ Stopped = Callable[[], bool]
 
 
 def until(stopped: Stopped | None, steps: Iterable[T]) -> Iterable[T]:
-    """`steps` one by one; `stopped` is asked before each of them, never after the last. None: nobody stops."""
+    """`steps` one by one; `stopped` is asked before each of them, never after the last. None: all of them."""
     return steps if stopped is None else takewhile(lambda _: not stopped(), steps)

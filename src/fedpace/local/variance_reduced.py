@@ -26,7 +26,7 @@ class VarianceState:
 
 @dataclass(frozen=True, slots=True)
 class VarianceReduced:
-    """FedNova-VR: each gradient is moved by an estimate of how one's own gradient differs from the mean.
+    """FedNova-VR: each gradient is moved by an estimate of the mean gradient minus the client's own.
 
     Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization",
     arXiv:2007.07481, Algorithm 2, with ĝ_i = −delta_i / (η ||a_i||_1) and ḡ = Σ p_i ĝ_i:

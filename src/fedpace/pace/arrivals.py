@@ -1,4 +1,4 @@
-"""Everybody trains all the time; the first n finished updates make a step (DeFedAvg-IID, AsySG)."""
+"""All clients train continuously; the first n finished updates make a step (DeFedAvg-IID, AsySG)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from fedpace.pace.protocol import Broadcast, Continuous, Decision, Order, Update
 
 @dataclass(slots=True)
 class ArrivalsState:
-    present: int  # clients that are there
+    present: int  # available clients
     members: list[int] = field(default_factory=list)  # clients of the open buffer, in order of arrival
     published: int = -1  # newest version that was broadcast
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """The first `buffer` updates to finish, from anybody, make a step; the new model goes to everybody.
+    """The first `buffer` updates to finish, from any clients, make a step; the new model is broadcast.
 
     DeFedAvg-IID, Algorithm 2. A client may deliver twice into one buffer (from an older version and from the
     current one): both count, unless `distinct`, where the second waits for the next step. With fewer than
-    `buffer` clients there, one update for each of them is enough: nobody else will come before the next model.
+    `buffer` available clients, one update of each of them makes a step: no other comes before the next model.
     """
 
     buffer: int = 10
@@ -49,7 +49,7 @@ class Arrivals:
         return self.buffer
 
     def init(self, clients: int) -> ArrivalsState:
-        allowed = f"<= the number of clients ({clients}), who train each model once"
+        allowed = f"<= the number of clients ({clients}), which train on each model once"
         require(self.reuse_model or self.buffer <= clients, "buffer", self.buffer, allowed)
         return ArrivalsState(present=clients)
 

@@ -24,7 +24,7 @@ class Available:
         return self.clients - len(self.absent)
 
     def members(self, busy: Set[int] = frozenset()) -> list[int]:
-        """Everyone available and not busy, in order."""
+        """The available clients that are not busy, in order."""
         return [c for c in range(self.clients) if c not in busy and c not in self.absent]
 
     def draw(self, k: int, rng: np.random.Generator, busy: Set[int] = frozenset()) -> list[int]:

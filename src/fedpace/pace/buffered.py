@@ -1,4 +1,4 @@
-"""A buffer of updates from a limited number of clients at work (FedBuff, CA2FL)."""
+"""A buffer of updates from a limited number of active clients (FedBuff, CA2FL)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fedpace.pace.select import Selection, Uniform
 @dataclass(slots=True)
 class BufferedState:
     refills: list[int]  # places to fill at the next dispatch, one entry for each choice to make
-    short: int = 0  # places nobody was found for: they wait for the next refill, or for who joins
-    active: set[int] = field(default_factory=set)  # at work, or (batch) delivered into the open buffer
+    short: int = 0  # places without a client: they wait for the next refill, or for a client to join
+    active: set[int] = field(default_factory=set)  # training, or (batch) delivered into the open buffer
     filled: int = 0  # updates in the open buffer
-    delivered: set[int] = field(default_factory=set)  # their clients, who wait for the step (batch)
+    delivered: set[int] = field(default_factory=set)  # their clients, which wait for the step (batch)
     asked: int = 0  # choices made so far
 
     @property
@@ -31,13 +31,13 @@ class BufferedState:
 
 @dataclass(frozen=True, slots=True)
 class Buffered:
-    """`concurrency` clients at work; a server step whenever `buffer` updates have come in.
+    """`concurrency` active clients; a server step whenever `buffer` updates have come in.
 
     Nguyen et al. 2022 (FedBuff) and Wang et al. (CA2FL), Algorithm 2. `dispatch="batch"` replaces the `buffer`
-    clients of a step together, after it, from everybody not at work (CA2FL's rule: no client twice in one
+    clients of a step together, after it, from all idle clients (CA2FL's rule: no client twice in one
     buffer). `"immediate"` refills a place as soon as it is free (FedBuff's own rule); a client may then deliver
     twice into one buffer, and both count. An update older than `max_staleness` steps is refused, its place freed.
-    `concurrency=None` is everybody. When clients have left and nobody more can be sent to work, a part-filled
+    `concurrency=None`: all clients are active. When clients have left and no idle one remains, a part-filled
     batch makes a step.
     """
 
@@ -62,7 +62,7 @@ class Buffered:
         if self.dispatch_mode == "batch" and self.concurrency is not None and self.buffer > self.concurrency:
             raise ConfigError(
                 f"buffer must be <= concurrency ({self.concurrency}) with batch dispatch, "
-                f"where nobody is replaced before the step; got {self.buffer}"
+                f"where no client is replaced before the step; got {self.buffer}"
             )
 
     @property
@@ -121,8 +121,8 @@ class Buffered:
 
     def _fill(self, places: int, available: Available, state: BufferedState, draw: Draw) -> list[int]:
         chosen = self.select.choose(places, state.asked, available, state.active, draw)
-        require(len(set(chosen)) == len(chosen), "clients to send to work", chosen, "distinct")
-        require(len(chosen) <= places, "clients to send to work", chosen, f"at most {places}")
+        require(len(set(chosen)) == len(chosen), "clients to activate", chosen, "distinct")
+        require(len(chosen) <= places, "clients to activate", chosen, f"at most {places}")
         state.asked += 1
         state.short += places - len(chosen)
         state.active.update(chosen)

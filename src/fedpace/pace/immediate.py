@@ -12,7 +12,7 @@ from fedpace.pace.select import Selection, Uniform
 
 @dataclass(frozen=True, slots=True)
 class Immediate:
-    """`concurrency` clients at work; each arrival is a server step, and its place is refilled at once.
+    """`concurrency` active clients; each arrival is a server step, and its place is refilled at once.
 
     Xie et al. 2019 (FedAsync): a buffer of one.
     """

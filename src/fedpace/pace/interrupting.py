@@ -1,4 +1,4 @@
-"""The server keeps its own rhythm and interrupts whom it draws (FAVANO, QuAFL)."""
+"""The server steps at its own period and interrupts the clients it draws (FAVANO, QuAFL)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class InterruptingState:
     asked: int = 0  # choices made so far
     started: bool = False
     ticking: bool = False  # a timer is set
-    due: bool = False  # a tick has come and nobody was interrupted for it yet
+    due: bool = False  # a tick has come and no client was interrupted for it yet
     restart: dict[int, None] = field(default_factory=dict)  # clients that get the newest model, in order
 
 
@@ -36,7 +36,7 @@ class Interrupting:
 
     Leconte et al. 2023 (FAVANO) and Zakerinia et al. 2022 (QuAFL, `averaging=True`: an interrupted client
     gets the model from before the step and averages it into its own, instead of restarting from the new one).
-    The others go on undisturbed. Whoever comes back, or sends something unusable, starts from the newest model.
+    The others continue undisturbed. A client that returns, or sends an unusable update, starts from the newest model.
     `period_s=None` is the fastest client's whole cycle; a driver that knows it puts it here before it starts.
     """
 

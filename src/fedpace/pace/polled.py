@@ -1,4 +1,4 @@
-"""Everybody trains all the time; the server draws whose stored update to use (DeFedAvg-nIID)."""
+"""All clients train continuously; the server samples clients and uses their stored updates (DeFedAvg-nIID)."""
 
 from __future__ import annotations
 

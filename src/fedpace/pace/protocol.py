@@ -2,7 +2,7 @@
 
 A pacing rule never sees a vector, and nothing in it can read a clock. The server machine tells it what
 happened (`arrived`, `lost`, `joined`, `woke`); once per instant, after everything that happened then, it is
-asked what to do (`dispatch`). Whoever finishes at the very instant of a step therefore gets the new model.
+asked what to do (`dispatch`). A client that finishes at the very instant of a step therefore gets the new model.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Continuous:
 class Interruptible:
     """Train up to the session's steps; reply at once with what is done when interrupted.
 
-    `averaging`: reply with the whole local model and go on from (X + s Y) / (s + 1), s = `averaging` (QuAFL).
+    `averaging`: reply with the whole local model and continue from (X + s Y) / (s + 1), s = `averaging` (QuAFL).
     """
 
     averaging: int | None = None
@@ -79,7 +79,7 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Ask one client for its progress so far. Where it averages (QuAFL), it goes on with the model `version`."""
+    """Ask one client for its progress so far. Where it averages (QuAFL), it continues with the model `version`."""
 
     client: int
     version: int = NEWEST
@@ -169,7 +169,7 @@ class Pace(Protocol):
         ...
 
     def woke(self, now: float, state: Any) -> bool:
-        """The time asked for with WakeAt has come; True: take a step with what is there."""
+        """The time asked for with WakeAt has come; True: take a step with the updates received so far."""
         ...
 
     def dispatch(
@@ -183,7 +183,7 @@ class Pace(Protocol):
 
 
 def awaited(pace: Pace, state: Any) -> int:
-    """How many clients the next step was to hear; 0 where whoever comes makes it.
+    """How many clients the next step waits for; 0 where the updates of any clients make it.
 
     A rule whose step waits for the very clients it drew says so with a method of this name.
     """

@@ -17,7 +17,7 @@ class RoundsState:
     cohort: Cohort = field(default_factory=Cohort)
     asked: int = 0  # choices made so far
     deadline: float = math.inf  # when patience ends
-    overdue: bool = False  # patience has ended and nobody had answered
+    overdue: bool = False  # patience has ended before the first answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Rounds:
     """Choose clients, send them the newest model, wait for all of them, step (FedAvg).
 
     McMahan et al. 2017, Algorithm 1. A client drawn twice trains once and counts twice.
-    `clients_per_round=None` is everybody. A lost client is waited for no longer; with `patience_s` the round
-    closes after that many seconds with whoever has answered, or with the first answer if nobody had; later
+    `clients_per_round=None`: full participation. A lost client is waited for no longer; with `patience_s` the round
+    closes after that many seconds with the clients that have answered, or with the first answer if none had; later
     answers are refused.
     """
 
@@ -91,7 +91,7 @@ class Rounds:
 
 
 def choose(k: int | None, select: Selection, asked: int, available: Available, draw: Draw) -> list[int]:
-    """The selection rule's choice; `k=None` with a uniform choice is everybody present."""
+    """The selection rule's choice; `k=None` with a uniform choice is all available clients."""
     if k is None and select == Uniform():
         return available.members()
     return select.choose(len(available) if k is None else k, asked, available, frozenset(), draw)

@@ -1,4 +1,4 @@
-"""Who is chosen: a small rule of its own, so that any pacing can draw, or replay, its choices."""
+"""Client sampling: a small rule of its own, so that any pacing can draw, or replay, its choices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ByShare:
 class Scripted:
     """Replays given 0-based choices, one group per choice the server makes; repeats count twice.
 
-    Who is not there when its turn comes is left out.
+    A client that is absent at its turn is left out.
     """
 
     groups: Sequence[Sequence[int]]
@@ -69,7 +69,7 @@ class Scripted:
             require(
                 0 <= client < available.clients, "Scripted client", client, f"in 0..{available.clients - 1}"
             )
-            require(client not in busy, "Scripted client", client, "one that is not at work already")
+            require(client not in busy, "Scripted client", client, "one that is not active already")
         return [client for client in self.groups[asked] if client not in available.absent]
 
 

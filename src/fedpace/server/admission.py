@@ -23,19 +23,19 @@ MOST_KNOWN = 4096
 LARGEST = 2**53  # whole numbers beyond it are not exact as floats
 
 
-def is_count(value: object, most: float = LARGEST) -> bool:
-    """A whole number in 0..most; neither True nor a float."""
+def is_count(value: object, maximum: float = LARGEST) -> bool:
+    """A whole number in 0..maximum; neither True nor a float."""
     if type(value) is int:
-        return 0 <= value <= most
+        return 0 <= value <= maximum
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    return whole and 0 <= value <= most  # type: ignore[operator]
+    return whole and 0 <= value <= maximum  # type: ignore[operator]
 
 
-def is_amount(value: object, most: float) -> bool:
-    """A finite number in 0..most."""
+def is_amount(value: object, maximum: float) -> bool:
+    """A finite number in 0..maximum."""
     if isinstance(value, (float, np.floating)):
-        return bool(0.0 <= value <= most)
-    return is_count(value, most)
+        return bool(0.0 <= value <= maximum)
+    return is_count(value, maximum)
 
 
 class Admission:
@@ -75,10 +75,10 @@ class Admission:
 
 def wrong_work(update: Update, local: Any, limits: Limits, samples: float) -> str:
     """Steps no session could have taken, or gradient weights that do not belong to them."""
-    most = getattr(local, "most_work", lambda samples: None)(samples)
-    most = limits.steps if most is None else min(most, limits.steps)
-    if not is_count(update.steps, most):
-        return f"steps {shown(update.steps)} are not in 0..{most}"
+    maximum = getattr(local, "max_work", lambda samples: None)(samples)
+    maximum = limits.steps if maximum is None else min(maximum, limits.steps)
+    if not is_count(update.steps, maximum):
+        return f"steps {shown(update.steps)} are not in 0..{maximum}"
     if not is_amount(update.a_norm1, limits.a_norm1):
         return f"a_norm1 {shown(update.a_norm1)} is not in 0..{limits.a_norm1:g}"
     if update.steps and hasattr(local, "a_norm1"):
@@ -92,10 +92,10 @@ def wrong_frames(frames: object, size: int) -> str:
     """Frames of other names than this protocol's, or longer than any codec makes them."""
     if not isinstance(frames, Mapping) or len(frames) > 2 or tuple(frames) not in FRAMES:
         return f"frames {shown(frames)} are none of update, update and control, resync"
-    most = 1024 + 16 * size  # sparse frames with every entry and its index in full
+    maximum = 1024 + 16 * size  # sparse frames with every entry and its index in full
     for name, frame in frames.items():
-        if not isinstance(frame, bytes) or len(frame) > most:
-            return f"frame {name} is not of at most {most} bytes"
+        if not isinstance(frame, bytes) or len(frame) > maximum:
+            return f"frame {name} is not of at most {maximum} bytes"
     return ""
 
 

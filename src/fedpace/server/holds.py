@@ -39,15 +39,15 @@ class Holds:
         self.cancel(client, versions)
         self.orders[client] = Ordered(version, round)
 
-    def send_beside(self, client: int, version: int, round: int, most: int, versions: Versions) -> None:
+    def send_beside(self, client: int, version: int, round: int, maximum: int, versions: Versions) -> None:
         """A model is ordered for a client that may still report from the one before, and from what it took."""
         older = self.orders.get(client)
         if older is not None:
-            self.take(client, older.version, most, versions)
+            self.take(client, older.version, maximum, versions)
         self.send(client, version, round, versions)
 
     def cancel(self, client: int, versions: Versions) -> None:
-        """What was ordered for this client alone is over."""
+        """The order for this client alone is void."""
         order = self.orders.pop(client, None)
         if order is not None:
             versions.release(order.version)
@@ -67,12 +67,12 @@ class Holds:
         self.kept.remove(version)
         versions.release(version)
 
-    def take(self, client: int, version: int, most: int, versions: Versions) -> None:
-        """A client may report from this version too; beyond `most` models its oldest is given back."""
+    def take(self, client: int, version: int, maximum: int, versions: Versions) -> None:
+        """A client may report from this version too; beyond `maximum` models its oldest is given back."""
         versions.hold(version)
         mine = self.taken.setdefault(client, [])
         mine.append(version)
-        if len(mine) > most:
+        if len(mine) > maximum:
             versions.release(mine.pop(0))
 
     def has(self, client: int, version: int, reuse: bool) -> bool:
@@ -87,7 +87,7 @@ class Holds:
 
     def answer(self, client: int, version: int, versions: Versions) -> None:
         """An update from this version was taken: the client has done with it, and with all older ones."""
-        if version < 0:  # a whole model: the client goes on with one of its own
+        if version < 0:  # a whole model: the client continues with one of its own
             self.give_back(client, versions)
             return
         order, mine = self.orders.get(client), self.taken.get(client, [])
@@ -120,6 +120,6 @@ class Holds:
         self.forget_taken(client, versions)
 
     def forget_taken(self, client: int, versions: Versions) -> None:
-        """What this client was doing is over; the model last sent to it may still be on its way."""
+        """This client's sessions are over; the model last sent to it may still be on its way."""
         for version in self.taken.pop(client, ()):
             versions.release(version)

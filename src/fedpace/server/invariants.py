@@ -25,12 +25,14 @@ def assert_sound(server: Server, in_use: Iterable[tuple[int, int]] = ()) -> None
 
 
 def check_concurrency(server: Server) -> None:
-    """Buffered pacing: as many active clients as asked for, or all that are there."""
+    """Buffered pacing: as many active clients as asked for, or all available ones."""
     pace, s = server.algorithm.pace, server.state
     if isinstance(pace, Buffered | Immediate):
-        most = server.clients if pace.concurrency is None else pace.concurrency
+        places = server.clients if pace.concurrency is None else pace.concurrency
         active, free = s.pace.active, s.pace.free
-        assert len(active) + free == most, f"{len(active)} active clients and {free} free places make {most}"
+        assert len(active) + free == places, (
+            f"{len(active)} active clients and {free} free places make {places}"
+        )
         idle, short = server.clients - len(active | s.absent), s.pace.short
         assert not (short and idle), f"{short} places were left free and {idle} clients are idle"
 
@@ -49,12 +51,12 @@ def check_cache(server: Server, tolerance: float = 1e-6) -> None:
 
 
 def check_versions(server: Server, in_use: Iterable[tuple[int, int]] = ()) -> None:
-    """The models kept are those that are held, counted, and those of the window; no client misses its own."""
+    """The models stored are those that are held, counted, and those of the window; no client misses its own."""
     s, limits = server.state, server.algorithm.limits
     held = Counter((*s.holds.all(), *(c.version for c in s.kept if c.version >= 0)))
     assert s.versions.holders == held, f"versions held {s.versions.holders}, counted {dict(held)}"
     window = set(range(max(0, s.versions.newest - s.versions.keeps + 1), s.versions.newest + 1))
-    assert set(s.versions.models) == window | set(held), f"models kept: {sorted(s.versions.models)}"
+    assert set(s.versions.models) == window | set(held), f"models stored: {sorted(s.versions.models)}"
     assert all(len(mine) <= limits.versions for mine in s.holds.taken.values()), "a client holds too many"
     for client, version in in_use:
         order = s.holds.orders.get(client)

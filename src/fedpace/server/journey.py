@@ -20,7 +20,7 @@ from fedpace.vector import Vector, all_finite, freeze, is_finite, shortened
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """An update as aggregation sees it, and what follows if it is taken."""
+    """An update as aggregation sees it, and the uplink's memory if it is taken."""
 
     contribution: Contribution
     memory: Any  # what the uplink remembers then
@@ -36,7 +36,7 @@ class Journey:
     seed: int
 
     def delta(self, update: Update, s: ServerState) -> tuple[Vector, Any]:
-        """What the frames stand for, and what the uplink remembers then."""
+        """The decoded update, and the uplink's memory once it is taken."""
         memory = s.up.get(update.client)
         if memory is None:
             memory = self.up.init(s.x.size, s.x.dtype)
@@ -88,7 +88,7 @@ class Journey:
     def fold(self, contribution: Contribution, s: ServerState) -> Any:
         """The correction's state with this update in it; NonFiniteError if its squares overflow.
 
-        What a client remembers and what is folded in must agree for ever after, so this is settled when the update
+        What a client remembers and what is folded in must always agree, so this is settled when the update
         is taken and not when the step is.
         """
         rule, control = self.algorithm.correction, contribution.control

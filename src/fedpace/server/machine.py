@@ -87,7 +87,7 @@ class Server:
 
     @property
     def counts(self) -> Counts:
-        """What became of what arrived."""
+        """Counters of received updates, by outcome."""
         return self.state.counts
 
     @property
@@ -98,7 +98,7 @@ class Server:
 
     @property
     def present(self) -> int:
-        """How many clients are there."""
+        """How many clients are available."""
         return self.clients - len(self.state.absent)
 
     def is_present(self, client: int) -> bool:
@@ -109,7 +109,7 @@ class Server:
         return self.state.heard.get(client, 0)
 
     def used(self, update: Update) -> Vector:
-        """What this update will be taken for, before any clipping; changes nothing."""
+        """The vector this update decodes to, before any clipping; changes nothing."""
         return self._journey.delta(update, self.state)[0]
 
     # ------------------------------------------------------------ what happened
@@ -145,7 +145,7 @@ class Server:
         return self._offer(update, decoded, control)
 
     def lost(self, client: int, round: int | None = None) -> Steps:
-        """What this client was doing will not arrive.
+        """The update expected of this client will not arrive.
 
         `round` is that of the order it came from, where the driver knows: an overtaken one was not waited for.
         """
@@ -156,17 +156,17 @@ class Server:
         return self._without(client)
 
     def left(self, client: int) -> Steps:
-        """A client is no longer there. What a polled client has stored, it still has when it comes back."""
+        """A client is no longer available. A polled client still has its stored update when it returns."""
         self.state.absent.add(client)
         self._orders.left(client, self.state)
         return self._without(client)
 
     def joined(self, client: int, samples: float | None = None) -> None:
-        """A client is there (again); `samples` registers its n_i, which counts whatever it claims later."""
+        """A client is available (again); `samples` registers its n_i, which counts whatever it claims later."""
         require(is_count(client, self.clients - 1), "client", client, f"in 0..{self.clients - 1}")
         if samples is not None:
-            most = self.algorithm.limits.samples
-            require(is_amount(samples, most), "samples", samples, f"in 0..{most:g}")
+            maximum = self.algorithm.limits.samples
+            require(is_amount(samples, maximum), "samples", samples, f"in 0..{maximum:g}")
             self.state.samples[client], self._shares = float(samples), None
         self.state.absent.discard(client)
         self.algorithm.pace.joined(client, self.state.pace)
@@ -205,7 +205,7 @@ class Server:
         return self._parcel_for(client, version, round)
 
     def preview(self, version: int, round: int) -> Parcel:
-        """The frames of a broadcast where they are the same for every client; nobody takes the model."""
+        """The frames of a broadcast where they are the same for every client; no client takes the model."""
         require(self.down.shared, "preview", self.down, "of a downlink that sends all clients the same")
         return self._parcel_for(0, version, round)
 
@@ -251,7 +251,7 @@ class Server:
         return self._answer(update, True, decision.reason, steps=self._steps(decision.step))
 
     def _steps(self, due: bool) -> Steps:
-        """The step that is due, and those that follow from updates kept for after it."""
+        """The step that is due, and those that follow from updates that waited for it."""
         steps: list[Step | Skipped] = []
         while due and self.state.version != self.last:
             steps.append(self._step())
@@ -271,7 +271,7 @@ class Server:
         return step
 
     def _offer_kept(self) -> bool:
-        """Offer what was kept to the new step, in order; True if that makes the next one due."""
+        """Offer the waiting updates to the new step, in order; True if that makes the next one due."""
         s, kept = self.state, self.state.kept
         s.kept = []
         for at, contribution in enumerate(kept):
@@ -322,7 +322,7 @@ class Server:
     def _refuse_repeated(self, update: Update) -> Answer:
         """A session that was taken before: a repeated message, or a client that lost count of its sessions.
 
-        The latter was waited for, and nothing else will come of it: it goes on from `taken`.
+        The latter was waited for, and nothing else will come of it: it continues from `taken`.
         """
         s, order = self.state, self.state.holds.orders.get(update.client)
         s.counts.duplicates += 1
@@ -331,7 +331,7 @@ class Server:
         return self._answer(update, False, f"session {update.session} came twice", steps=steps)
 
     def _send_in_full(self, update: Update) -> Answer:
-        """A client lost what the downlink thinks it holds: it may retrieve its model again, in full."""
+        """A client lost its downlink reference: it may retrieve its model again, in full."""
         s = self.state
         try:
             expect(update.frames["resync"], Kind.RESYNC)
@@ -342,7 +342,7 @@ class Server:
         return self._answer(update, False, "resync: retrieve the model again")
 
     def _gone(self, client: int) -> Steps:
-        """What was ordered of this client came to nothing; what it took of broadcasts it may still report from."""
+        """The order for this client came to nothing; it may still report from broadcast models it took."""
         self.state.holds.cancel(client, self.state.versions)
         return self._without(client)
 

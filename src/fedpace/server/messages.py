@@ -1,4 +1,4 @@
-"""What crosses the link, and what a driver learns. Frozen values; the bytes are in `frames`, by name."""
+"""Messages between server, clients and the driver. Frozen values; the bytes are in `frames`, by name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Server -> client: what became of an update.
+    """Server -> client: the outcome of an update.
 
     `taken` is the number of the last session of this client that was taken: it acknowledges every session up to
     it, as often as it is sent. `resync`: forget what you hold and send in full next time.

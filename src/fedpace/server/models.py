@@ -1,4 +1,4 @@
-"""The server's models on their way down: published once per version, made into frames for whoever takes them."""
+"""The server's models on the downlink: published once per version, encoded for the clients that take them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders of the pacing rule, filled in; what they send is held, as the way clients work asks for."""
+"""Orders of the pacing rule, with versions filled in; the models they send are held as the behaviour requires."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fedpace.server.state import ServerState
 class Orders:
     """The orders of one run, applied to the server's state; and how its clients work, looked up once."""
 
-    most: int  # models that one client may hold
+    max_models: int  # models that one client may hold
     interrupts: bool  # clients work until they are interrupted
     averages: bool  # ... and send whole models (QuAFL)
     reuses: bool  # clients train on a model more than once
@@ -24,9 +24,9 @@ class Orders:
 
     @classmethod
     def of(cls, algorithm: Algorithm) -> Orders:
-        client, most = algorithm.pace.client, algorithm.limits.versions
+        client = algorithm.pace.client
         return cls(
-            most,
+            algorithm.limits.versions,
             interrupts=isinstance(client, Interruptible),
             averages=isinstance(client, Interruptible) and client.averaging is not None,
             reuses=isinstance(client, Continuous) and client.reuse_model,
@@ -54,7 +54,7 @@ class Orders:
 
     def _hold(self, client: int, version: int, s: ServerState) -> None:
         if self.interrupts:
-            s.holds.send_beside(client, version, s.version, self.most, s.versions)
+            s.holds.send_beside(client, version, s.version, self.max_models, s.versions)
         else:
             s.holds.send(client, version, s.version, s.versions)
 
@@ -67,20 +67,20 @@ class Orders:
         again = not twice and s.holds.answered.get(client, -1) >= version
         if again or not s.holds.offers(client, version):
             raise RemoteError(f"client {client}: version {shown(version)} is not held for it")
-        s.holds.take(client, version, self.most, s.versions)
+        s.holds.take(client, version, self.max_models, s.versions)
 
     def lost(self, client: int, s: ServerState) -> None:
-        """What a client was doing came to nothing; models may still be on their way to one that is interrupted."""
+        """A client's session came to nothing; models may still be on their way to one that is interrupted."""
         if not self.interrupts:
             s.holds.give_back(client, s.versions)
 
     def left(self, client: int, s: ServerState) -> None:
-        """A client went away; what a polled client has stored, it may still report from."""
+        """A client left; a polled client may still report from the version of its stored update."""
         if not self.stores:
             s.holds.give_back(client, s.versions)
 
     def overtaken(self, client: int, round: int, s: ServerState) -> bool:
-        """Whether the client has been sent a newer model since; what it is doing now is not to be touched."""
+        """Whether the client has been sent a newer model since; its running session is not affected."""
         order = s.holds.orders.get(client)
         return order is not None and round < order.round and not self.interrupts
 

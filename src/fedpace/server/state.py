@@ -13,7 +13,7 @@ from fedpace.vector import Vector
 
 @dataclass(slots=True, kw_only=True)
 class Members:
-    """Who is in the step that is being formed, in order of arrival, with multiplicity."""
+    """The updates in the step that is being formed, in order of arrival, with multiplicity."""
 
     clients: list[int] = field(default_factory=list)
     sessions: list[int] = field(default_factory=list)
@@ -23,7 +23,7 @@ class Members:
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """What became of what arrived."""
+    """Counters of received updates, by outcome."""
 
     taken: int = 0
     refused: int = 0  # late, unexpected, too stale, or in a step that was not taken
@@ -37,7 +37,7 @@ class Counts:
 
 @dataclass(slots=True)
 class Failures:
-    """Things that were not finite, in a row, and whose they were."""
+    """Updates or steps in a row that were not finite, and their clients."""
 
     count: int = 0
     clients: set[int] = field(default_factory=set)

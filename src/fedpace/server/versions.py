@@ -1,4 +1,4 @@
-"""Past models, each kept once and only as long as somebody needs it."""
+"""Past models, each stored once and only as long as it is needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fedpace.vector import Vector
 
 @dataclass(slots=True)
 class Versions:
-    """Models by version: the last `keeps`, and those that somebody holds."""
+    """Models by version: the last `keeps`, and those that are held."""
 
     keeps: int = 1
     newest: int = -1

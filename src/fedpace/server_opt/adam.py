@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from fedpace import kernels
-from fedpace.server_opt.moments import Moments, check_adaptive
-from fedpace.vector import Vector, settle
+from fedpace.server_opt.moments import AdaptiveServer
+from fedpace.vector import Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Adam:
+class Adam(AdaptiveServer):
     """FedAdam: Adam on the mean client displacement Δ_t.
 
     Reddi et al., "Adaptive Federated Optimization", arXiv:2003.00295, Algorithm 2:
@@ -24,24 +24,10 @@ class Adam:
     Ba's Adam has one.
     """
 
-    lr: float
-    b1: float = 0.9
-    b2: float = 0.99
-    eps: float = 1e-3
+    loop: ClassVar[str] = "adam"
 
-    checks_itself = True
+    def _second(self, v: Vector, delta: Vector) -> Vector:
+        return self.b2 * v + (1 - self.b2) * delta**2
 
-    def __post_init__(self) -> None:
-        settle(self)
-        check_adaptive("Adam", self.lr, self.b1, self.b2, self.eps)
-
-    def init(self, x: Vector) -> Moments:
-        return Moments.zeros(x)
-
-    def apply(self, x: Vector, delta: Vector, state: Moments) -> tuple[Vector, Moments]:
-        if kernels.fits(x, delta, state.m, state.v):
-            constants = (self.lr, self.b1, 1 - self.b1, self.b2, 1 - self.b2, self.eps)
-            return state.in_one_pass("adam", x, delta, constants)
-        m = self.b1 * state.m + (1 - self.b1) * delta
-        v = self.b2 * state.v + (1 - self.b2) * delta**2
-        return Moments(m, v).step_from(x, self.lr, self.eps)
+    def _second_constants(self) -> tuple[float, ...]:
+        return self.b2, 1 - self.b2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedpace import kernels
-from fedpace.errors import require, require_number
+from fedpace.errors import require
 from fedpace.server_opt.moments import check_adaptive
 from fedpace.vector import Vector, require_finite, settle
 
@@ -45,8 +45,7 @@ class AMSGrad:
 
     def __post_init__(self) -> None:
         settle(self)
-        require_number(self.b2, "AMSGrad.b2", low=0, high=1, allowed="in [0, 1]")
-        check_adaptive("AMSGrad", self.lr, self.b1, 0.0, self.eps)
+        check_adaptive("AMSGrad", self.lr, self.b1, self.b2, self.eps, fades=False)
         require(self.option in (1, 2), "AMSGrad.option", self.option, "1 or 2")
 
     @property

@@ -19,7 +19,7 @@ class StagesState:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Multistage: one rule after another, each for its number of server steps; the last goes on for ever.
+    """Multistage: one rule after another, each for its number of server steps; the last is used from then on.
 
     Sun et al., "On the Role of Server Momentum in Federated Learning", AAAI 2024, Algorithm 3. Step t uses
     the first stage s with t < ends[s]. The state (momentum buffer, moments) crosses the borders, never
@@ -62,9 +62,9 @@ class Stages:
         )
 
     def init(self, x: Vector) -> StagesState:
-        # a buffer that any stage reads must be kept from the first step on
-        keeper = next((rule for rule in self.rules if getattr(rule, "remembers", True)), self.rules[0])
-        return StagesState(0, keeper.init(x))
+        # a buffer that any stage reads must be allocated from the first step on
+        remembering = next((rule for rule in self.rules if getattr(rule, "remembers", True)), self.rules[0])
+        return StagesState(0, remembering.init(x))
 
     def apply(self, x: Vector, delta: Vector, state: StagesState) -> tuple[Vector, StagesState]:
         x, inner = self.at(state.step).apply(x, delta, state.inner)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from fedpace import kernels
-from fedpace.server_opt.moments import Moments, check_adaptive
-from fedpace.vector import Vector, settle
+from fedpace.server_opt.moments import AdaptiveServer
+from fedpace.vector import Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Yogi:
+class Yogi(AdaptiveServer):
     """FedYogi: as FedAdam, but v moves towards Δ² by an amount that does not depend on how far away it is.
 
     Reddi et al., "Adaptive Federated Optimization", arXiv:2003.00295, Algorithm 2:
@@ -25,24 +25,10 @@ class Yogi:
     Departures: v starts at 0 (the paper allows any v ≥ τ²).
     """
 
-    lr: float
-    b1: float = 0.9
-    b2: float = 0.99
-    eps: float = 1e-3
+    loop: ClassVar[str] = "yogi"
 
-    checks_itself = True
+    def _second(self, v: Vector, delta: Vector) -> Vector:
+        return v - (1 - self.b2) * delta**2 * np.sign(v - delta**2)
 
-    def __post_init__(self) -> None:
-        settle(self)
-        check_adaptive("Yogi", self.lr, self.b1, self.b2, self.eps)
-
-    def init(self, x: Vector) -> Moments:
-        return Moments.zeros(x)
-
-    def apply(self, x: Vector, delta: Vector, state: Moments) -> tuple[Vector, Moments]:
-        if kernels.fits(x, delta, state.m, state.v):
-            constants = (self.lr, self.b1, 1 - self.b1, 1 - self.b2, self.eps)
-            return state.in_one_pass("yogi", x, delta, constants)
-        m = self.b1 * state.m + (1 - self.b1) * delta
-        v = state.v - (1 - self.b2) * delta**2 * np.sign(state.v - delta**2)
-        return Moments(m, v).step_from(x, self.lr, self.eps)
+    def _second_constants(self) -> tuple[float, ...]:
+        return (1 - self.b2,)

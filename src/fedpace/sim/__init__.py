@@ -1,4 +1,4 @@
-"""The virtual clock: timeline, devices, simulate."""
+"""The virtual clock: timeline, devices, simulation."""
 
 from fedpace.sim import presets
 from fedpace.sim.distributions import Between, Inverse

@@ -1,4 +1,4 @@
-"""Passing on what happens to whoever wants to know."""
+"""The observers of a run, told what happens as it happens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ P = ParamSpec("P")
 
 
 class Audience:
-    """The observers of a run. A `Stop` raised by one is kept, and the others are told all the same."""
+    """The observers of a run. A `Stop` raised by one is remembered, and the others are still told."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         self.observers: list[Observer] = []
@@ -31,7 +31,7 @@ class Audience:
         return bool(self._hooks[hook])
 
     def tell(self, what: Callable[Concatenate[Any, P], None], *about: P.args, **more: P.kwargs) -> None:
-        """Call this hook of `Observer` in everyone who overrides it."""
+        """Call this hook of `Observer` in every observer that overrides it."""
         for hook in self._hooks[what.__name__]:
             try:
                 hook(*about, **more)

@@ -1,4 +1,4 @@
-"""When clients are there: windows (client, from, to) in seconds, and the traces they come from."""
+"""Client availability: windows (client, from, to) in seconds, and the traces they come from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_windows(windows: Windows, clients: int | None = None) -> tuple[Window,
 
 
 def changes(windows: Windows) -> Iterator[tuple[float, int, bool]]:
-    """(time, client, is there now) for every border but those at 0 and at infinity; touching windows are one."""
+    """(time, client, available from then) for every border but those at 0 and at infinity; touching windows are one."""
     ordered = check_windows(windows)
     ends = {(c, end) for c, _, end in ordered}
     starts = {(c, start) for c, start, _ in ordered}
@@ -42,6 +42,6 @@ def changes(windows: Windows) -> Iterator[tuple[float, int, bool]]:
 
 
 def absent_at_start(windows: Windows, clients: int) -> set[int]:
-    """Who is not there at time 0. A client without any window never is."""
+    """The clients that are absent at time 0. A client without any window is never available."""
     present = {client for client, start, _ in windows if start <= 0}
     return {client for client in range(clients) if client not in present}

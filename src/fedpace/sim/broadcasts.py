@@ -1,4 +1,4 @@
-"""Models put into every client's receive buffer, kept once rather than once per client."""
+"""Models put into every client's receive buffer, stored once rather than once per client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Broadcasts:
     back_s: dict[int, float] = field(default_factory=dict)  # when clients that were away came (back)
 
     def add(self, entry: Announced, server: Server, devices: Devices) -> None:
-        """A new broadcast, kept until all clients have one that was sent later."""
+        """A new broadcast, held until all clients have one that was sent later."""
         server.keep(entry.delivery.version)
         self.entries.append(entry)
         while len(self.entries) > 1 and self._everywhere(self.entries[1], entry.sent_s, devices):
@@ -44,7 +44,7 @@ class Broadcasts:
         return newest
 
     def newest(self, client: int, now: float, devices: Devices) -> Delivery | None:
-        """What lies in this client's receive buffer by now."""
+        """The newest broadcast in this client's receive buffer at this time."""
         for entry in reversed(self.entries):
             if self.reaches_s(entry, client, devices) <= now:
                 return replace(entry.delivery, missed=self._missed(entry, client))

@@ -1,4 +1,4 @@
-"""How a quantity differs from device to device: a number for all, one per client, or a law it is drawn from."""
+"""How a quantity differs from device to device: a number for all, one per client, or a distribution."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Inverse:
         return self.numerator / rng.uniform(self.low, self.high, clients)
 
 
-Quantity = float | tuple[float, ...] | Distribution
+DeviceQuantity = float | tuple[float, ...] | Distribution
 
 
 def as_numbers(value: object) -> Values:
@@ -61,7 +61,7 @@ def as_numbers(value: object) -> Values:
         return np.array(np.nan)
 
 
-def quantity(value: float | Sequence[float] | Distribution, what: str) -> Quantity:
+def quantity(value: float | Sequence[float] | Distribution, what: str) -> DeviceQuantity:
     """A checked quantity: numbers are >= 0 and finite."""
     if isinstance(value, Distribution):
         return value

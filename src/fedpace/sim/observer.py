@@ -1,4 +1,4 @@
-"""Who is told what happens in a run: one protocol, with do-nothing defaults."""
+"""The observer protocol: what a run reports, with do-nothing defaults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Tally:
-    """What the run did, counted."""
+    """Counters of a run."""
 
     bytes_up: int = 0
     bytes_down: int = 0
@@ -55,7 +55,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a session: consumed | overwritten | dropped | refused, and by which step."""
+    """The outcome of a session: consumed | overwritten | dropped | refused, and by which step."""
 
     client: int
     session: int
@@ -64,7 +64,7 @@ class Fate:
 
 
 class Observer:
-    """Does nothing. Recorders, progress, trackers and invariant checks override what they care for.
+    """Does nothing. Recorders, progress, trackers and invariant checks override the hooks they need.
 
     Raising `fedpace.Stop(reason)` in any of these ends the run on purpose, once the event under way is over.
     """
@@ -78,10 +78,10 @@ class Observer:
         """A client has spent a stretch of time."""
 
     def fate(self, fate: Fate) -> None:
-        """What became of a session."""
+        """The outcome of a session is known."""
 
     def resumed(self, steps: Sequence[StepRecord]) -> None:
-        """The run goes on from a checkpoint: these steps lie behind, all that was reported later is taken back."""
+        """The run resumes from a checkpoint: these steps are done, everything reported after them is void."""
 
     # ------------------------------------------------------------ every detail of it
 
@@ -104,7 +104,7 @@ class Observer:
         """These bytes are sent to a client, or to `copies` of them at once."""
 
     def lossy(self, direction: str, meant: Vector, used: Vector) -> None:
-        """A link made `used` of `meant`."""
+        """A lossy link delivered `used` in place of `meant`."""
 
     def stepped(self, step: Step, now: float, tally: Tally) -> None:
         """The server took a step."""
@@ -113,7 +113,7 @@ class Observer:
         """The server has sent what it had to send at this instant."""
 
     def wants(self, hook: str) -> bool:
-        """Whether it is to be told: what it overrides, unless it says otherwise."""
+        """Whether to call this hook: by default, if it is overridden."""
         return getattr(type(self), hook) is not getattr(Observer, hook)
 
 

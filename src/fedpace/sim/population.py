@@ -1,4 +1,4 @@
-"""The devices: how fast they compute and send, when they are there, how often a session is lost."""
+"""The devices: how fast they compute and send, when they are available, how often a session is lost."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fedpace.random import stream
 from fedpace.sim.availability import Windows, check_windows
 from fedpace.sim.distributions import (
     Between,
+    DeviceQuantity,
     Distribution,
     Inverse,
-    Quantity,
     Values,
     as_numbers,
     per_client,
@@ -32,22 +32,22 @@ _QUANTITIES = ("solve_s", "step_s", "noise_s", "up_s", "down_s", "up_s_per_byte"
 class Population:
     """Seconds of a session = solve_s + steps * step_s + noise; of a transfer = fixed + bytes * per byte.
 
-    Each quantity is a number, one number per client, or a law (`Between`, ...) drawn once per client and seed.
+    Each quantity is a number, one number per client, or a distribution (`Between`, ...) drawn once per client and seed.
     The noise is drawn anew for every session: |N(0, noise_s^2)| or exponential with mean noise_s.
     `mode`: "serial" (a session pays for its download, an upload the client starts keeps it from the next session)
     or "overlap" (transfers run in the background; one upload at a time, and one finished update may wait for it).
     `drop` is the probability that a session is lost.
-    `windows` says when each client is there: (client, from, to); without windows everybody always is.
+    `windows` says when each client is available: (client, from, to); without windows all clients always are.
     Where nothing is said of how long a session takes, it takes one second.
     """
 
-    solve_s: Quantity | None = None  # None: 0, or 1 where step_s and noise_s are 0 too
-    step_s: Quantity = 0.0
-    noise_s: Quantity = 0.0
-    up_s: Quantity = 0.0
-    down_s: Quantity = 0.0
-    up_s_per_byte: Quantity = 0.0
-    down_s_per_byte: Quantity = 0.0
+    solve_s: DeviceQuantity | None = None  # None: 0, or 1 where step_s and noise_s are 0 too
+    step_s: DeviceQuantity = 0.0
+    noise_s: DeviceQuantity = 0.0
+    up_s: DeviceQuantity = 0.0
+    down_s: DeviceQuantity = 0.0
+    up_s_per_byte: DeviceQuantity = 0.0
+    down_s_per_byte: DeviceQuantity = 0.0
     noise: str = "half_normal"
     mode: str = "serial"
     drop: float = 0.0
@@ -72,7 +72,7 @@ class Population:
         down_s: float | Sequence[float] = 0.0,
         **more: Any,
     ) -> Population:
-        """Fixed seconds of a whole local solve and of each transfer, per client."""
+        """Fixed seconds of a session's local training and of each transfer, per client."""
         require(bool((as_numbers(compute_s) > 0).all()), "compute_s", compute_s, "> 0 seconds")
         return cls(solve_s=compute_s, up_s=up_s, down_s=down_s, **more)  # type: ignore[arg-type]
 
@@ -109,7 +109,7 @@ class Population:
     ) -> Population:
         """The CA2FL model: a session takes base + |N(0, s_i^2)| seconds; a number s means s_i ~ U(0, s).
 
-        One value per client, or a law, is taken as it is; `Between(5, 5)` is the same scale for all.
+        One value per client, or a distribution, is taken as it is; `Between(5, 5)` is the same scale for all.
         """
         spread = Between(0.0, float(scale)) if isinstance(scale, numbers.Real) else scale
         return cls(solve_s=base_s, noise_s=spread, **more)  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ class Population:
         return cls(solve_s=0.0, noise_s=mean_s, noise="exponential", **more)  # type: ignore[arg-type]
 
     def with_windows(self, windows: Windows) -> Population:
-        """The same devices, there only in these (client, from, to)."""
+        """The same devices, available only in these (client, from, to)."""
         return replace(self, windows=windows)
 
     def bind(self, clients: int, seed: int) -> Devices:
@@ -131,8 +131,8 @@ class Population:
             )
             for k, name in enumerate(_QUANTITIES)
         }
-        least = float(np.min(drawn["solve_s"] + drawn["step_s"] + drawn["noise_s"]))
-        require(least > 0, "Population: the seconds of a session", least, "> 0 for every client")
+        shortest = float(np.min(drawn["solve_s"] + drawn["step_s"] + drawn["noise_s"]))
+        require(shortest > 0, "Population: the seconds of a session", shortest, "> 0 for every client")
         if self.windows is not None:
             check_windows(self.windows, clients)
         return Devices(population=self, clients=clients, seed=seed, **drawn)
@@ -167,7 +167,7 @@ class Devices:
         return max(seconds, math.ulp(1.0))
 
     def expected_step_s(self, client: int, steps: int = 1) -> float:
-        """What one local step takes on average, for rules that plan by time."""
+        """The mean seconds of one local step, for rules with a time budget."""
         mean_noise = math.sqrt(2 / math.pi) if self.population.noise == "half_normal" else 1.0
         fixed = float(self.solve_s[client]) + mean_noise * float(self.noise_s[client])
         return float(self.step_s[client]) + fixed / steps
@@ -182,7 +182,7 @@ class Devices:
         return float(np.max(self.down_s + size_bytes * self.down_s_per_byte))
 
     def fastest_cycle_s(self, size_bytes: int, steps: int) -> float:
-        """Download, solve and upload of the fastest client."""
+        """Download, local training and upload of the fastest client."""
         transfer = self.up_s + self.down_s + size_bytes * (self.up_s_per_byte + self.down_s_per_byte)
         return float(np.min(transfer + self.solve_s + self.noise_s + steps * self.step_s))
 

@@ -31,8 +31,9 @@ def prepare(
 ) -> Simulation:
     """All the parts of a run, checked and joined; nothing has happened yet.
 
-    `population=None` means one second per solve and free transfer. `eager` computes every session, also those
-    whose result nobody uses; the outcome is the same to the bit. `spill` is a folder for what clients remember.
+    `population=None` means one second of local training per session and free transfer. `eager`
+    computes every session, also those whose result is never used; the outcome is bit-identical. `spill` is a folder
+    for what clients remember.
     """
     require_count(rounds, "rounds")
     require_count(seed, "seed", low=0)
@@ -52,7 +53,7 @@ def _samples(algorithm: Algorithm, task: Task) -> list[float] | None:
 
 
 def _with_period(algorithm: Algorithm, task: Task, devices: Devices, x: Vector) -> Algorithm:
-    """A server that keeps its own rhythm gets that of the fastest client, where none was given."""
+    """A server that steps at its own period gets the cycle of the fastest client, where none was given."""
     pace = algorithm.pace
     if not isinstance(pace, Interrupting) or pace.period_s is not None:
         return algorithm

@@ -17,8 +17,8 @@ from fedpace.sim.availability import absent_at_start, changes
 from fedpace.sim.broadcasts import Announced, Broadcasts
 from fedpace.sim.observer import Observer, Tally
 from fedpace.sim.population import Devices
-from fedpace.sim.solves import Solves
 from fedpace.sim.timeline import Phase, Timeline
+from fedpace.sim.training import TrainingPromises
 from fedpace.spill import Slab
 from fedpace.vector import Vector
 
@@ -56,10 +56,10 @@ class Simulation:
         self.charged = devices.serial or not self.config.down.shared
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
-        self.solves = Solves(engine, eager)
+        self.training = TrainingPromises(engine, eager)
 
     def begin(self) -> None:
-        """Put the first events on the line: who comes and goes, and the server's first orders."""
+        """Put the first events on the timeline: changes of availability, and the server's first orders."""
         windows = self.devices.population.windows
         if windows is not None:
             for number in absent_at_start(windows, self.task.clients):
@@ -94,16 +94,16 @@ class Simulation:
             handlers[phase](client, what)
 
     def restore(self, state: SimState, clients: Mapping[int, ClientState]) -> None:
-        """Go on from here instead of beginning; sessions under way are trained, or announced, again."""
+        """Resume from here instead of beginning; sessions under way are trained, or announced, again."""
         self.state, counted_before = state, Tally()
         for number, own in clients.items():
             client = self._client(number)
             client.state = own
             if own.running is not None and not isinstance(self.config.behaviour, Interruptible):
                 sure = self._will_be_sent(client, own.running)
-                self.solves.promise(client, own.running, counted_before, sure)
+                self.training.promise(client, own.running, counted_before, sure)
             if own.outbox is not None:
-                self.solves.promise(client, own.outbox, counted_before, sure=False)
+                self.training.promise(client, own.outbox, counted_before, sure=False)
 
     # ------------------------------------------------------------ phase by phase
 
@@ -156,7 +156,9 @@ class Simulation:
         self.state.dispatch_at = -1.0
         waking = self.server.wake_at
         orders = self.server.dispatch(self.now)
-        self.solves.announce_stored(self._client(order.client) for order in orders if isinstance(order, Poll))
+        self.training.announce_stored(
+            self._client(order.client) for order in orders if isinstance(order, Poll)
+        )
         for order in orders:
             match order:
                 case Send():
@@ -218,7 +220,7 @@ class Simulation:
         if client.polled():
             self._upload(client)
         elif client.state.running is not None:
-            self.solves.announce(client, client.state.running)
+            self.training.announce(client, client.state.running)
 
     def _interrupt(self, order: Interrupt) -> None:
         client = self._client(order.client)
@@ -242,7 +244,7 @@ class Simulation:
             parcel = self.server.retrieve(client.number, delivery.version, delivery.round)
         except RemoteError:
             if isinstance(self.config.behaviour, Continuous):
-                raise  # a broadcast is there for everybody until it has reached everybody
+                raise  # a broadcast is held until it has reached all clients
             return False
         session = self._train(client, parcel, pay=self.charged or delivery.missed)
         if not self.config.down.shared and parcel.model is not None:
@@ -259,16 +261,16 @@ class Simulation:
         client.state.times = Times(self.now, begins, ends)
         self.state.tally.sessions += 1
         self._tell(Observer.began, number, session, self.now)
-        if not isinstance(self.config.behaviour, Interruptible):  # who is interruptible works until then
+        if not isinstance(self.config.behaviour, Interruptible):  # an interruptible client trains until then
             self.state.line.at(ends, Phase.COMPUTED, number, session.number)
-            self.solves.promise(client, session, self.state.tally, self._will_be_sent(client, session))
+            self.training.promise(client, session, self.state.tally, self._will_be_sent(client, session))
         return session
 
     def _upload(self, client: Client) -> Vector:
-        """Train what lies in the send buffer, encode it and put it on its way."""
+        """Train the session in the send buffer, encode its update and send it."""
         session = client.state.outbox
         assert session is not None
-        delta = self.solves.result(client, session, self.state.tally)
+        delta = self.training.result(client, session, self.state.tally)
         update = client.encode(delta)
         until = self.now + self.devices.upload_s(client.number, update.size_bytes)
         self.state.tally.uploads += 1
@@ -279,7 +281,7 @@ class Simulation:
         return delta
 
     def _drop(self, client: Client) -> None:
-        """A session fails, or is expected and there is none; who trains all the time starts again by itself."""
+        """A session fails, or there is none as expected; a client that trains continuously starts again by itself."""
         session = client.state.running
         if session is not None:
             client.lose()
@@ -289,7 +291,7 @@ class Simulation:
             self._take_steps(self.server.lost(client.number, round))
 
     def _leave(self, client: Client) -> None:
-        """A client goes away and what it was doing comes to nothing."""
+        """A client leaves; its sessions are dropped."""
         running, times = client.state.running, client.state.times
         if running is not None:
             self._tell(Observer.trained, client.number, running, times, self.now)
@@ -301,11 +303,11 @@ class Simulation:
     def _drop_session(self, client: Client, session: Session | Update) -> None:
         number = session.number if isinstance(session, Session) else session.session
         self.state.tally.dropped += 1
-        self.solves.forget(client, number)
+        self.training.forget(client, number)
         self._lose(client, number, session.version, session.round, "dropped")
 
     def _lose(self, client: Client, session: int, version: int, round: int, fate: str) -> None:
-        """A session came to nothing; who trains all the time starts over from the same model."""
+        """A session came to nothing; a client that trains continuously starts over from the same model."""
         self._tell(Observer.ended, client.number, session, fate)
         client.start_over(version, round)
 
@@ -314,7 +316,7 @@ class Simulation:
         older = client.state.outbox
         if older is not None:
             self.state.tally.overwritten += 1
-            self.solves.forget(client, older.number)
+            self.training.forget(client, older.number)
             self._tell(Observer.ended, client.number, older.number, "overwritten")
 
     def _will_be_sent(self, client: Client, session: Session) -> bool:

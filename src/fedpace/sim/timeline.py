@@ -11,7 +11,7 @@ SERVER = 1 << 62  # sorts after every client at the same instant and phase
 
 
 class Phase(IntEnum):
-    """What happens first at one instant, so that whoever finishes when the server steps gets the new model."""
+    """The order of events at one instant, so that a client that finishes when the server steps gets the new model."""
 
     CHANGE = 0  # a client leaves or joins
     COMPUTED = 1  # a session ends

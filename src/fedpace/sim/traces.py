@@ -1,4 +1,4 @@
-"""Files that say when clients are there."""
+"""Client availability from files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fedpace.errors import ConfigError
 from fedpace.sim.availability import Window, check_windows
 from fedpace.untrusted import brief, read_regular
 
-MOST_BYTES = 1 << 28
+MAX_BYTES = 1 << 28
 
 
 def read_table(path: str | Path, what: str) -> tuple[list[str], list[dict[str, str]]]:
     """Columns and rows of a CSV file; what a row does not have is empty."""
     try:
-        rows = csv.DictReader(io.StringIO(read_regular(path, MOST_BYTES).decode(), newline=""), restval="")
+        rows = csv.DictReader(io.StringIO(read_regular(path, MAX_BYTES).decode(), newline=""), restval="")
         columns = list(rows.fieldnames or ())
         return columns, list(rows)
     except OSError as error:
@@ -28,7 +28,7 @@ def read_table(path: str | Path, what: str) -> tuple[list[str], list[dict[str, s
 
 
 def read_trace(path: str | Path) -> tuple[Window, ...]:
-    """Windows from a CSV file with the columns client, from, to; an empty `to` means for ever."""
+    """Windows from a CSV file with the columns client, from, to; an empty `to` means without end."""
     windows = []
     for number, row in enumerate(read_table(path, "availability trace")[1], start=2):
         try:

@@ -20,7 +20,7 @@ Positions = npt.NDArray[np.int64]
 def batches(request: Request, samples: int) -> Iterator[Positions]:
     """One array of positions within the client's data per local step.
 
-    Shuffled passes without replacement, the last partial batch kept, going on across passes; with
+    Shuffled passes without replacement, the last partial batch included, continuing across passes; with
     `batch_size=None` all samples in their own order.
     """
     return islice(_passes(request, samples), request.steps)

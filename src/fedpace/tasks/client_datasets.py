@@ -1,4 +1,4 @@
-"""Who holds which samples of a data set, as tensors, made when first asked for."""
+"""The clients' training samples as tensors, made when first asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fedpace.tasks.encode import Encoding
 from fedpace.tasks.examples import Tensors
 from fedpace.tasks.partition.rule import Indices
 
-MEMORY_BYTES = 1 << 30  # of tensors kept; data sets that need more are encoded again
+MEMORY_BYTES = 1 << 30  # of tensors in memory; data sets that need more are encoded again
 
 
 class ClientDatasets:
@@ -22,16 +22,16 @@ class ClientDatasets:
         per_sample = 4 * int(np.prod(data.x_train.shape[1:]))
         per_client = per_sample * max(1, sum(self.sizes) // len(parts))
         self._room = max(2, MEMORY_BYTES // per_client)
-        self._kept: dict[int, Tensors] = {}  # last used last; a cache of the method would keep itself alive
+        self._cache: dict[int, Tensors] = {}  # last used last; a cache of the method would keep itself alive
 
     def __call__(self, client: int) -> Tensors:
-        kept = self._kept.pop(client, None)
-        if kept is None:
-            kept = self._made(client)
-            if len(self._kept) >= self._room:
-                del self._kept[next(iter(self._kept))]
-        self._kept[client] = kept
-        return kept
+        found = self._cache.pop(client, None)
+        if found is None:
+            found = self._made(client)
+            if len(self._cache) >= self._room:
+                del self._cache[next(iter(self._cache))]
+        self._cache[client] = found
+        return found
 
     def _made(self, client: int) -> Tensors:
         part = self.parts[client]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +33,14 @@ def measured(module: nn.Module, objective: Objective, examples: Examples) -> dic
 
 @torch.no_grad()
 def by_stratum(
-    module: nn.Module, test: Examples, strata: npt.NDArray[Any], held: Sequence[npt.NDArray[Any]]
+    module: nn.Module,
+    test: Examples,
+    strata: npt.NDArray[np.integer],
+    held: Sequence[npt.NDArray[np.integer]],
 ) -> Vector:
     """Per client, the accuracy in each stratum of the test data, weighted by the strata it holds.
 
-    Who holds nothing that is tested gets the accuracy over all test data.
+    A client without tested strata gets the accuracy over all test data.
     """
     right = [
         (module(inputs).argmax(1) == targets).double().reshape(len(targets), -1).mean(1)
@@ -55,7 +57,7 @@ def by_stratum(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClientSpread:
-    """One metric over all clients: averages hide who is served badly."""
+    """One metric over all clients: averages hide clients that are served badly."""
 
     name: str
     values: Vector  # one per client

@@ -49,7 +49,7 @@ class Tensors:
         return sha256(as_array(self.inputs), as_array(self.targets))
 
 
-def as_array(tensor: Tensor) -> npt.NDArray[Any]:
+def as_array(tensor: Tensor) -> npt.NDArray[np.generic]:
     """Its content as numpy can hold it: bfloat16 by its bits."""
     plain = tensor.detach().contiguous()
     return (plain.view(torch.int16) if plain.dtype == torch.bfloat16 else plain).numpy()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,7 @@ import numpy.typing as npt
 SHOWN = 64  # entries printed in full
 
 
-def sha256(*arrays: npt.NDArray[Any]) -> str:
+def sha256(*arrays: npt.NDArray[np.generic]) -> str:
     """The checksum of dtype, shape and content, the same on machines of either byte order."""
     digest = hashlib.sha256()
     for array in arrays:
@@ -21,7 +20,7 @@ def sha256(*arrays: npt.NDArray[Any]) -> str:
     return digest.hexdigest()
 
 
-def shown(array: npt.NDArray[Any] | None) -> str:
+def shown(array: npt.NDArray[np.generic] | None) -> str:
     """`array` as text that differs for different arrays."""
     if array is None:
         return "None"

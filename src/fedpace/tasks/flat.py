@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +11,10 @@ from torch import Tensor, nn
 from fedpace.errors import ConfigError, require
 from fedpace.vector import Layout, Vector
 
-DTYPES: dict[torch.dtype, Any] = {torch.float32: np.float32, torch.float64: np.float64}
+DTYPES: dict[torch.dtype, type[np.float32] | type[np.float64]] = {
+    torch.float32: np.float32,
+    torch.float64: np.float64,
+}
 
 
 class FlatModule:
@@ -20,7 +22,7 @@ class FlatModule:
 
     The vector holds the parameters that require a gradient, in the order of `parameters()`: tied weights
     once, frozen ones not at all. Buffers (running statistics) do not travel: `reset` puts back the values
-    the module came with, so that nothing one solve leaves behind can reach the next.
+    the module came with, so that nothing one session leaves behind can reach the next.
     """
 
     def __init__(self, module: nn.Module):
@@ -35,15 +37,14 @@ class FlatModule:
         self._buffers = [(buffer, buffer.clone()) for buffer in self.module.buffers()]
         self._modes = [(part, part.training or not module.training) for part in self.module.modules()]
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         """Pickling takes views for tensors of their own."""
         self.__dict__.update(state)
         self._adopt()
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        dtype: np.dtype[Any] = np.dtype(DTYPES[self.vector.dtype])
-        return dtype
+    def dtype(self) -> np.dtype[np.floating]:
+        return np.dtype(DTYPES[self.vector.dtype])
 
     def values(self) -> Vector:
         """A copy of the vector."""

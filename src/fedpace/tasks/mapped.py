@@ -40,7 +40,7 @@ class Mapped:
         return f"{len(self)} {[sha256(as_array(tensor)) for tensor in _tensors(ends)]}"
 
 
-def examples(dataset: Any, what: str) -> Examples:
+def examples(dataset: object, what: str) -> Examples:
     """`dataset` as examples: whole tensors where it holds such, else sample by sample."""
     found = _in_memory(dataset)
     if found is None:
@@ -53,7 +53,7 @@ def examples(dataset: Any, what: str) -> Examples:
     return found
 
 
-def _in_memory(dataset: Any) -> Examples | None:
+def _in_memory(dataset: object) -> Examples | None:
     if isinstance(dataset, Tensors):
         return dataset
     if isinstance(dataset, (tuple, list)) and len(dataset) == 2 and all(map(_is_array, dataset)):
@@ -65,11 +65,11 @@ def _in_memory(dataset: Any) -> Examples | None:
     return None
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, (Tensor, np.ndarray)) and value.ndim > 0
 
 
-def _require_map_style(dataset: Any, what: str) -> None:
+def _require_map_style(dataset: object, what: str) -> None:
     able = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
     if not able or isinstance(dataset, (IterableDataset, Mapping, str)):
         raise ConfigError(
@@ -78,14 +78,14 @@ def _require_map_style(dataset: Any, what: str) -> None:
         )
 
 
-def _plain(sample: Any) -> Any:
+def _plain(sample: object) -> object:
     """A sample whose lists of numbers, as Hugging Face's data sets have them, are tensors."""
     if isinstance(sample, Mapping):
         return {key: torch.as_tensor(v) if isinstance(v, list) else v for key, v in sample.items()}
     return sample
 
 
-def _divided(batch: Any) -> Batch:
+def _divided(batch: object) -> Batch:
     """Inputs and targets."""
     if isinstance(batch, Mapping):
         key = next((key for key in TARGETS if key in batch), None)
@@ -98,7 +98,7 @@ def _divided(batch: Any) -> Batch:
     return (inputs[0] if len(inputs) == 1 else tuple(inputs)), target
 
 
-def _tensors(value: Any) -> list[Tensor]:
+def _tensors(value: object) -> list[Tensor]:
     """All tensors in nested tuples, lists and dicts."""
     if isinstance(value, Tensor):
         return [value]

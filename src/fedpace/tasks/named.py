@@ -11,7 +11,7 @@ from torch import nn
 
 from fedpace.errors import require, require_count, unknown
 from fedpace.random import stream
-from fedpace.tasks import networks
+from fedpace.tasks import TASKS, networks
 from fedpace.tasks.client_datasets import ClientDatasets
 from fedpace.tasks.datasets.data import Data
 from fedpace.tasks.datasets.digits import digits
@@ -20,7 +20,6 @@ from fedpace.tasks.datasets.synthetic import parameters, synthetic
 from fedpace.tasks.encode import Codes, Encoded, Encoding, Numbers, Pixels
 from fedpace.tasks.evaluation import ClientSpread, by_stratum
 from fedpace.tasks.flat import FlatModule
-from fedpace.tasks.names import TASKS
 from fedpace.tasks.objective import CLASSIFICATION
 from fedpace.tasks.partition import Natural, Partition
 from fedpace.tasks.partition import partition as parsed
@@ -29,8 +28,8 @@ from fedpace.vector import Vector, freeze
 
 
 @dataclass(frozen=True, slots=True)
-class Suited:
-    """How a data set is fed to a network, and what it is trained with unless told otherwise."""
+class TaskDefaults:
+    """The encoding and the networks of a data set, and its default model and partition."""
 
     encoding: Encoding
     networks: Mapping[str, networks.Builder]
@@ -39,18 +38,18 @@ class Suited:
 
 
 # means and deviations of the training pixels, per channel
-SUITED = {
-    "digits": Suited(Pixels(16.0, (0.3053,), (0.3760,)), networks.IMAGES, "mlp"),
-    "synthetic": Suited(Numbers(), networks.FEATURES, "softmax", "natural"),
-    "mnist": Suited(Pixels(255.0, (0.1307,), (0.3081,)), networks.IMAGES, "cnn"),
-    "fashion-mnist": Suited(Pixels(255.0, (0.2860,), (0.3530,)), networks.IMAGES, "cnn"),
-    "cifar10": Suited(
+DEFAULTS = {
+    "digits": TaskDefaults(Pixels(16.0, (0.3053,), (0.3760,)), networks.IMAGES, "mlp"),
+    "synthetic": TaskDefaults(Numbers(), networks.FEATURES, "softmax", "natural"),
+    "mnist": TaskDefaults(Pixels(255.0, (0.1307,), (0.3081,)), networks.IMAGES, "cnn"),
+    "fashion-mnist": TaskDefaults(Pixels(255.0, (0.2860,), (0.3530,)), networks.IMAGES, "cnn"),
+    "cifar10": TaskDefaults(
         Pixels(255.0, (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)), networks.IMAGES, "cnn"
     ),
-    "cifar100": Suited(
+    "cifar100": TaskDefaults(
         Pixels(255.0, (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)), networks.IMAGES, "resnet18"
     ),
-    "shakespeare": Suited(Codes(), networks.TEXT, "gru", "natural"),
+    "shakespeare": TaskDefaults(Codes(), networks.TEXT, "gru", "natural"),
 }
 
 
@@ -60,19 +59,21 @@ class LoadedTask(TorchTask):
     `seed` decides the partition; the initial model is decided by the seed that `initial` is given.
     """
 
-    def __init__(self, data: Data, suited: Suited, clients: int, rule: Partition, model: str, seed: int):
-        self.data, self.suited = data, suited
+    def __init__(
+        self, data: Data, defaults: TaskDefaults, clients: int, rule: Partition, model: str, seed: int
+    ):
+        self.data, self.defaults = data, defaults
         self.partition, self.model, self.seed = rule, model, seed
         labels, groups = data.labels(), data.groups_train
         self.parts = rule.split(labels, groups, clients, stream(seed, "partition"))
-        holdings = ClientDatasets(data, self.parts, suited.encoding)
-        test = Encoded(data.x_test, data.y_test, suited.encoding)
+        holdings = ClientDatasets(data, self.parts, defaults.encoding)
+        test = Encoded(data.x_test, data.y_test, defaults.encoding)
         self._first: tuple[int, Vector] | None = None  # the last initial model asked for, and its seed
         self._shape = tuple(test.take(np.arange(1))[0].shape[1:])
         super().__init__(data.name, self._network(seed), CLASSIFICATION, holdings.sizes, holdings, test)
 
     def _network(self, seed: int) -> nn.Module:
-        return networks.build(self.model, self.suited.networks, self._shape, self.data.classes, seed)
+        return networks.build(self.model, self.defaults.networks, self._shape, self.data.classes, seed)
 
     def initial(self, seed: int) -> Vector:
         """The network's own initialisation, drawn from `seed`."""
@@ -122,19 +123,19 @@ def load(
     """
     require(isinstance(name, str), "task", name, "a name such as 'digits'")
     require(isinstance(model, str | None), "model", model, "a name such as 'mlp', or None")
-    defaults = suited(name)
+    defaults = task_defaults(name)
     require_count(clients, "clients")
     require_count(seed, "seed", low=0)
     rule = parsed(partition or defaults.partition)
     return LoadedTask(read(name, clients, seed), defaults, clients, rule, model or defaults.model, seed)
 
 
-def suited(name: str) -> Suited:
-    """What goes with a data set; `synthetic` may carry its parameters."""
+def task_defaults(name: str) -> TaskDefaults:
+    """The defaults of a data set; `synthetic` may carry its parameters."""
     kind = name.partition(":")[0] if name.startswith("synthetic:") else name
-    if kind not in SUITED:
+    if kind not in DEFAULTS:
         raise unknown("task", name, TASKS)
-    return SUITED[kind]
+    return DEFAULTS[kind]
 
 
 def read(name: str, clients: int, seed: int) -> Data:

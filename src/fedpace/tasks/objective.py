@@ -1,4 +1,4 @@
-"""What is minimised on a batch, and what is measured besides."""
+"""The loss that is minimised on a batch, and the metrics measured with it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from fedpace.tasks.examples import Batch
 
 Call = Callable[[nn.Module, Any], Any]
 Measure = Callable[[Any, Any], Any]
@@ -62,11 +64,11 @@ class Objective:
     metrics: Mapping[str, Measure]
     call: Call = one_input
 
-    def __call__(self, module: nn.Module, batch: tuple[Any, Any]) -> Tensor:
+    def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
         inputs, targets = batch
         return self.loss(self.call(module, inputs), targets)
 
-    def measure(self, module: nn.Module, batch: tuple[Any, Any]) -> dict[str, float]:
+    def measure(self, module: nn.Module, batch: Batch) -> dict[str, float]:
         """Loss and metrics of one batch."""
         inputs, targets = batch
         output = self.call(module, inputs)

@@ -61,8 +61,8 @@ class OwnTask(TorchTask):
 def from_torch(
     model: nn.Module,
     loss: Loss | Mapping[str, Loss],
-    clients: Sequence[Any],
-    test: Any,
+    clients: Sequence[object],
+    test: object,
     metrics: Mapping[str, Measure] | None = None,
 ) -> OwnTask:
     """A task from a module, starting at its present parameters; the module itself is never touched.
@@ -134,7 +134,7 @@ def _try_loss(objective: Objective, output: Any, target: Any) -> None:
         raise ConfigError(f"loss must be one number, a mean over the batch; got {described(value)} ({fit})")
 
 
-def _are_classes(output: Any, target: Any) -> bool:
+def _are_classes(output: object, target: object) -> bool:
     """Whether `output` holds scores along axis 1 for the classes in `target`."""
     return (
         isinstance(output, Tensor)
@@ -146,7 +146,7 @@ def _are_classes(output: Any, target: Any) -> bool:
 
 
 def _check_classes(model: nn.Module, objective: Objective, data: list[Examples], test: Examples) -> None:
-    """Labels in range, and none in the test data that nobody can have learned; as far as all are in memory."""
+    """Labels in range, and none in the test data that no client trains on; as far as all are in memory."""
     if not all(isinstance(part, Tensors) for part in (*data, test)):
         return
     inputs, _ = data[0].take(np.arange(1))
@@ -164,7 +164,7 @@ def _check_classes(model: nn.Module, objective: Objective, data: list[Examples],
         seen |= new
 
 
-def described(value: Any) -> str:
+def described(value: object) -> str:
     """Type and shape, for an error message."""
     if isinstance(value, Tensor):
         return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"

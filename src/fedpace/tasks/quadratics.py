@@ -68,7 +68,7 @@ class Quadratics:
         return float(np.dot(x - self.centers[client], self.gradient(client, x))) / 2
 
     def evaluate(self, x: Vector) -> Mapping[str, float]:
-        """The weighted mean objective, and how far `x` is from where that is least."""
+        """The weighted mean objective, and the distance of `x` from its minimum."""
         return {"loss": self.training_loss(x), "distance": float(np.linalg.norm(x - self.optimum))}
 
     def training_loss(self, x: Vector) -> float:

@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import Mapping
 from types import CodeType
-from typing import Any
 
 from torch import nn
 
@@ -16,7 +15,7 @@ from fedpace.tasks.fingerprint import sha256
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of objects without a repr of their own
 
 
-def signature(value: Any) -> str:
+def signature(value: object) -> str:
     """What decides how `value` computes, as far as it can be seen."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {signature(part)}" for key, part in value.items()) + "}"
@@ -28,7 +27,7 @@ def signature(value: Any) -> str:
     name = getattr(value, "__qualname__", None)
     if isinstance(code, CodeType):
         closure = [signature(cell.cell_contents) for cell in getattr(value, "__closure__", None) or ()]
-        return f"{name} {_code(code)} {value.__defaults__!r} {closure}"
+        return f"{name} {_code(code)} {getattr(value, '__defaults__', None)!r} {closure}"
     return _ADDRESS.sub("", name or repr(value))
 
 

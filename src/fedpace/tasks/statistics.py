@@ -1,6 +1,6 @@
 """BatchNorm's running statistics: never part of the vector that travels, renewed before an evaluation.
 
-Training normalises by the batch at hand and never reads the running statistics, so a local solve does not
+Training normalises by the current batch and never reads the running statistics, so local training does not
 need them, and no server rule (momentum, calibration, compression) can spoil them: a variance that went
 through Adam or CA2FL may come out negative. They are a function of the model instead. Before an evaluation
 every client of a fixed panel passes some of its samples through the model, and the plain mean over the

@@ -1,11 +1,10 @@
-"""Tasks that train a torch module: local solves and evaluation on one flat vector."""
+"""Tasks that train a torch module: local training and evaluation on one flat vector."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +30,7 @@ SHARED_CLIENTS = 2000  # up to here all data is made ready at once
 
 
 class TorchTask:
-    """A module, an objective, and everybody's data.
+    """A module, an objective, and the data of all clients.
 
     `solve` is a pure function of its request, given one thread: parameters, buffers and, when `stochastic`
     (dropout), torch's random generator are set from the request before the first step.
@@ -54,7 +53,7 @@ class TorchTask:
         self._flat = FlatModule(network)
         self._given = self._flat.values()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without what is made of the rest."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_solver", "_lanes")}
 
@@ -64,7 +63,7 @@ class TorchTask:
 
     @property
     def network(self) -> nn.Module:
-        """The task's own module; its parameters are views of one flat vector and change with every solve."""
+        """The task's own module; its parameters are views of one flat vector and change with every session."""
         return self._flat.module
 
     def initial(self, seed: int) -> Vector:
@@ -105,7 +104,7 @@ class TorchTask:
         return self.reference(request) if able is None else able.solve(request, data)
 
     def train_until(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
-        """(delta, steps taken), stopped between two steps: the bits of `solve` with that many steps."""
+        """(delta, steps taken), stopped between two steps: bit-identical to `solve` with that many steps."""
         data = self.client_data(request.data)
         able = self._able(request, data)
         if able is None:
@@ -128,11 +127,11 @@ class TorchTask:
 
     @property
     def lanes(self) -> int:
-        """How many solves can be one computation."""
+        """How many clients can be one computation."""
         return 1 if self._lanes is None else WIDTH
 
     def lane(self, request: Request) -> int | None:
-        """Requests with one local rule and different lanes may be solved together; None: each alone."""
+        """Requests with one local rule and different lanes may be computed together; None: each alone."""
         return lane_of(request) if request.steps and self._lanes is not None else None
 
     def solve_together(self, requests: Sequence[Request]) -> list[Vector]:
@@ -151,7 +150,7 @@ class TorchTask:
             return self.client_data(request.data).take(order)
 
     def prepare(self) -> None:
-        """Make now what every solve needs, so that workers forked from this process share it."""
+        """Make now what every session needs, so that workers forked from this process share it."""
         compiled = (0.0, 0.5) if self._solver is not None else ()  # plain steps, and those with momentum
         for momentum in compiled:
             local = SGD(1e-3, steps=1, batch_size=1, momentum=momentum)
@@ -209,7 +208,7 @@ class TorchTask:
             return measured(self._show(x), self.objective, self.test)
 
     def training_loss(self, x: Vector) -> float:
-        """The loss over everybody's training data, every sample counting the same, in evaluation mode."""
+        """The loss over the training data of all clients, every sample counting the same, in evaluation mode."""
         with self._evaluating():
             shown = self._show(x)
             losses = [self._on_own_data(client, shown)["loss"] for client in range(self.clients)]

@@ -27,19 +27,18 @@ if TYPE_CHECKING:
         two_way_bounds,
     )
     from fedpace.theory.averaging import mean_age, variance_factor
-    from fedpace.theory.figure import Figure, Section
     from fedpace.theory.inconsistency import TwoClients, advice, dissimilarity, final_error, gradient_error
     from fedpace.theory.recommend import Recommended, recommended
-    from fedpace.theory.setting import Setting
+    from fedpace.theory.setting import Section, Setting, StatedQuantity
     from fedpace.theory.stability import mean_square_limit, stability_limit
     from fedpace.theory.work import Work, chi_squared
 
 __all__ = [
-    "Figure",
     "Recommended",
     "ScheduleWarning",
     "Section",
     "Setting",
+    "StatedQuantity",
     "TwoClients",
     "Work",
     "advice",
@@ -72,9 +71,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Figure": "figure",
+    "StatedQuantity": "setting",
     "Recommended": "recommend",
-    "Section": "figure",
+    "Section": "setting",
     "Setting": "setting",
     "TwoClients": "inconsistency",
     "Work": "work",

@@ -1,4 +1,4 @@
-"""What general momentum makes of a stream of updates: exact, on paper and in a run.
+"""The weights that general momentum gives to past updates: exact, on paper and in a run.
 
 Sun et al., AAAI 2024, section 3; Ma & Yarats, arXiv:1810.06801. In the steady state the update of age j
 weighs 1 − νβ for j = 0 and ν (1 − β) β^j after that; the weights sum to 1.

@@ -28,7 +28,7 @@ class BufferedTerms:
 
     start: float  # falls with the number of server steps
     drift: float  # local steps, on different objectives
-    noise: float  # stochastic gradients (FedBuff: and who is in the buffer)
+    noise: float  # stochastic gradients (FedBuff: and the sampling of the buffer)
     stale: float  # the same, moved by delay
 
     @property
@@ -124,7 +124,7 @@ class RateOrders:
     start: float  # F_0 / √(TKM)
     noise: float  # σ² / √(TKM)
     drift: float  # (σ² + Kσ_g²) / (TK)
-    members: float  # √K σ_g² / √(TM): who is in the buffer (FedBuff only)
+    members: float  # √K σ_g² / √(TM): sampling of the buffer (FedBuff only)
     stale_spread: float  # K τ² σ_g² / T: delay times heterogeneity (FedBuff only)
     stale_noise: float  # τ² σ² / T
     cache: float  # ζ² (N − M)² σ² / (T N²) (CA2FL only)
@@ -180,11 +180,11 @@ def _positive_root(square: float, slope: float) -> float:
     return 2 / (slope + math.sqrt(slope**2 + 4 * square))
 
 
-def largest_rate(holds: Callable[[float], bool], most: float) -> float:
-    """The largest rate up to `most` at which a condition holds that fails from some rate on."""
-    if holds(most):
-        return most
-    low, high = 0.0, most
+def largest_rate(holds: Callable[[float], bool], maximum: float) -> float:
+    """The largest rate up to `maximum` at which a condition holds that fails from some rate on."""
+    if holds(maximum):
+        return maximum
+    low, high = 0.0, maximum
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)

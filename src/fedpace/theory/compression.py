@@ -30,7 +30,7 @@ CACHE_DRAWS = 8
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """One round: the largest q of a client, γ, λ, and the share of clients judged lazy."""
+    """One round: the largest q of a client, γ, λ, and the share of lazy clients."""
 
     q: float
     gamma: float

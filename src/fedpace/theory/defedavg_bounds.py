@@ -80,13 +80,13 @@ def niid_printed(setting: Setting, rounds: int) -> float:
     return first + _over(8 * s.smoothness**2 * (s.noise + 8 * k * s.widest_spread), noise * k * rounds)
 
 
-def niid_least_rounds(setting: Setting, delay: float) -> float:
+def niid_min_rounds(setting: Setting, delay: float) -> float:
     """T from which the rates of Theorem 1 meet (11): Ω(n K λ⁴) with the constants."""
     local = _over(64 * setting.smoothness**2, _niid_noise(setting))
     return max(local, setting.m * _niid_rounds_per_update(setting, delay))
 
 
-def niid_most_updates(setting: Setting, delay: float, rounds: int) -> float:
+def niid_max_updates(setting: Setting, delay: float, rounds: int) -> float:
     """n up to which T steps are enough for (11), so that more updates per step still mean fewer steps."""
     return _over(rounds, _niid_rounds_per_update(setting, delay))
 
@@ -129,14 +129,14 @@ def iid_printed(setting: Setting, rounds: int) -> float:
     return first + 8 * s.smoothness / (k * rounds)
 
 
-def iid_least_rounds(setting: Setting, delay: float) -> float:
+def iid_min_rounds(setting: Setting, delay: float) -> float:
     """T from which the rates of Theorem 2 meet (13): 8nKLλ²F_0/σ², and 48L/σ²."""
     return max(
         _over(48 * setting.smoothness, setting.noise), setting.m * _iid_rounds_per_update(setting, delay)
     )
 
 
-def iid_most_updates(setting: Setting, delay: float, rounds: int) -> float:
+def iid_max_updates(setting: Setting, delay: float, rounds: int) -> float:
     """n up to which T steps are enough for (13): n K <= T σ² / (8Lλ²F_0)."""
     return _over(rounds, _iid_rounds_per_update(setting, delay))
 

@@ -1,7 +1,7 @@
-"""How old updates are: exact laws where there are any, and what a timing run shows.
+"""The staleness of updates: exact where it is known, and as a timing run shows it.
 
 Bookkeeping that holds whatever the speeds: each server step ages every session under way by one, so the staleness
-of what is delivered and the age of what is under way add up to the number of sessions at work times the steps.
+of what is delivered and the age of what is under way add up to the number of active sessions times the steps.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ class DelayedStep(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delays:
-    """The staleness of updates, and who they come from."""
+    """The staleness of updates, and each client's share of them."""
 
     mean: float
     largest: int
     chances: Reals  # of a staleness of 0, 1, 2, ...
     shares: Reals  # of the arrivals, per client
-    cache_age: int  # the oldest update a cache of everybody's last one would hold
-    exact_mean: float | None = None  # by a law, where there is one
-    measured: int = 0  # server steps that were looked at; 0: by a law alone
+    cache_age: int  # the oldest update a cache of every client's last one would hold
+    exact_mean: float | None = None  # where it is known
+    measured: int = 0  # server steps that were looked at; 0: exact values alone
 
 
 def mean_staleness(pace: Any, clients: int) -> float | None:
     """The exact long-run mean, for any speeds; None where speeds decide.
 
-    Buffered, M_c at work: batch M_c/M − 1, immediate (M_c − 1)/M; one update per step (FedAsync): M_c − 1;
+    Buffered, M_c active clients: batch M_c/M − 1, immediate (M_c − 1)/M; one update per step (FedAsync): M_c − 1;
     arrivals of clients that never rest (`reuse_model`): (N − 1)/n; replayed: (R − 1)/2; rounds: 0.
     """
-    at_work = min(getattr(pace, "concurrency", None) or clients, clients)
+    active = min(getattr(pace, "concurrency", None) or clients, clients)
     match pace:
         case Rounds():
             return 0.0
@@ -53,15 +53,15 @@ def mean_staleness(pace: Any, clients: int) -> float | None:
             return (pace.history - 1) / 2
         case Buffered():
             batch = pace.dispatch_mode == "batch"
-            return at_work / pace.buffer - 1 if batch else (at_work - 1) / pace.buffer
+            return active / pace.buffer - 1 if batch else (active - 1) / pace.buffer
         case Immediate():
-            return at_work - 1.0
+            return active - 1.0
         case Arrivals() if pace.reuse_model:
             return (clients - 1) / pace.buffer
     return None
 
 
-def by_law(pace: Any, clients: int) -> Delays | None:
+def exact_delays(pace: Any, clients: int) -> Delays | None:
     """Where the whole distribution is known: rounds and replayed delays."""
     if not isinstance(pace, Rounds | Replayed):
         return None
@@ -88,7 +88,7 @@ def seen_in(history: Sequence[DelayedStep], pace: Any, clients: int) -> Delays:
 
 
 def _oldest_cached(history: Sequence[DelayedStep], clients: int) -> int:
-    """ζ_max: the largest age, in steps, of a last update, from the step on at which everybody has been heard."""
+    """ζ_max: the largest age, in steps, of a last update, from the step on at which all clients have been heard."""
     born: dict[int, int] = {}
     oldest = 0
     for version, step in enumerate(history):

@@ -96,11 +96,11 @@ def estimate(
     )
 
 
-def some_clients(task: Task, most: int, seed: int) -> list[int]:
-    """All clients, or `most` of them drawn with probability equal for all."""
-    if task.clients <= most:
+def some_clients(task: Task, maximum: int, seed: int) -> list[int]:
+    """All clients, or `maximum` of them drawn with probability equal for all."""
+    if task.clients <= maximum:
         return list(range(task.clients))
-    chosen = stream(seed, "select").choice(task.clients, most, replace=False)
+    chosen = stream(seed, "select").choice(task.clients, maximum, replace=False)
     return sorted(int(client) for client in chosen)
 
 

@@ -30,7 +30,7 @@ def gradient_error(chi2: float, surrogate: float, bd2: float = 1.0, kappa2: floa
 
 
 def final_error(chi2: float, optimised: float, bd2: float = 1.0, kappa2: float = 1.0) -> float:
-    """Upper bound on ||∇F||² once ||∇F~||² <= `optimised`: what is left for ever is 2 χ² κ²."""
+    """Upper bound on ||∇F||² once ||∇F~||² <= `optimised`: the error floor is 2 χ² κ²."""
     require_number(bd2, "bd2", low=1, below=math.inf, allowed=">= 1")
     return 2 * (chi2 * (bd2 - 1) + 1) * optimised + 2 * chi2 * kappa2
 
@@ -75,7 +75,7 @@ def advice(work: Work, threshold: float = NOTICEABLE) -> str | None:
         return None
     worst = int(np.argmax(np.where(work.p > 0, work.ratio, 0.0)))
     return (
-        f"plain averaging is biased here: chi-squared {work.chi2:.3g}, {work.misplaced:.0%} of the objective "
-        f"goes to the wrong clients (client {worst} counts {work.ratio[worst]:.2g} times its share); "
+        f"plain averaging is biased here: chi-squared {work.chi2:.3g}, {work.misplaced:.0%} of the weight "
+        f"is misplaced (objective inconsistency; client {worst} counts {work.ratio[worst]:.2g} times its share); "
         'fednova counts every client by its share, under client sampling with tau_eff="population", its default'
     )

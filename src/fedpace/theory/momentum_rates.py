@@ -22,13 +22,13 @@ class Preset:
     server_lr: float  # mean of η_s over the stages
     client_lr: float
     w2: float  # T_s η_s, the same in all stages
-    most_w1: float  # W1 = η β ν / (1 − β) up to which the rate holds
+    max_w1: float  # W1 = η β ν / (1 − β) up to which the rate holds
     rate: float  # order of the mean squared gradient
-    least_rounds: float  # T from which the rate is the dominant term
+    min_rounds: float  # T from which the rate is the dominant term
 
 
 def synchronous(setting: Setting, rounds: int, stages: int = 1) -> Preset:
-    """Corollaries 4.2 (W1 = 0) and 4.4 for everybody, 4.7 for M of N clients.
+    """Corollaries 4.2 (W1 = 0) and 4.4 for full participation, 4.7 for M of N clients.
 
     4.7 prints η_l = Θ(1/√(TK)); its appendix and its rate have 1/(√T K).
     """
@@ -53,7 +53,7 @@ def manageable_delay(setting: Setting, rounds: int) -> float:
 
 
 def skewed_arrival(shares: Sequence[float]) -> float:
-    """How much of σ_g² stays for ever if client i makes up the share a_i of the arrivals: N Σ (a_i − 1/N)².
+    """The error floor, in units of σ_g², if client i makes up the share a_i of the arrivals: N Σ (a_i − 1/N)².
 
     Corollary 5.4 says that Ω(σ_g²) is unavoidable without uniform arrivals, and bounds it by 6 σ_g². Where
     Σ a_i ∇F_i = 0, which is where such a server ends, ||∇f||² = ||Σ (1/N − a_i)(∇F_i − ∇f)||² is at most this

@@ -38,13 +38,6 @@ def limit(work: Work, smoothness: float = 1.0, bd2: float = 1.0) -> float:
     return min(1 / (2 * work.largest_tau_eff), _root(4 * work.largest_c * (2 * bd2 + 1))) / smoothness
 
 
-def simple_limit(work: Work, smoothness: float = 1.0, bd2: float = 1.0) -> float:
-    """(101) and (152), which imply both: η L <= min(1 / (max ||a_i||_1 √(2 B² + 1)), 1/τ_eff) / 2."""
-    _check(smoothness, bd2)
-    widest = 1 / (work.largest_norm1 * math.sqrt(2 * bd2 + 1))
-    return min(widest, 1 / work.largest_tau_eff) / (2 * smoothness)
-
-
 def sampled_limit(work: Work, draws: int, smoothness: float = 1.0, bd2: float = 1.0) -> float:
     """η_l up to which (182) holds for q = `draws` clients drawn by share: also 1/(12 τ_eff (1 + B²/q)) and
     4 η² L² C <= 1/(12 B² + 1)."""

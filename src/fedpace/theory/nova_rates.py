@@ -32,7 +32,7 @@ def rate(work: Work, rounds: int, draws: int | None = None) -> float:
 def fedavg_rate(work: Work, rounds: int) -> float:
     """(126) for FedAvg on its surrogate, p = 1/N: 1/√(N K̄ T) + N (K̄ − 1 + var K/K̄ + K_max (K_max − 1)) / (K̄ T)."""
     k, n = work.mean_steps, work.clients
-    drift = k - 1 + float(work.k.var()) / k + work.most_steps * (work.most_steps - 1)
+    drift = k - 1 + float(work.k.var()) / k + work.max_steps * (work.max_steps - 1)
     return 1 / math.sqrt(n * k * rounds) + n * drift / (k * rounds)
 
 
@@ -43,7 +43,7 @@ def fedprox_error(alpha: float, clients: int, mean_steps: float, rounds: int) ->
 
 
 def best_proximal(clients: int, mean_steps: float, rounds: int) -> float:
-    """α* = 2^{1/3} √(N/K̄) T^{-1/6}, where (138) is least, clipped below 1; μ* = α*/η_l.
+    """α* = 2^{1/3} √(N/K̄) T^{-1/6}, the minimum of (138), clipped below 1; μ* = α*/η_l.
 
     (139) drops the constant; differentiating (138) gives it.
     """
@@ -55,7 +55,7 @@ def fedprox_rate(clients: int, mean_steps: float, rounds: int) -> float:
     return 1 / math.sqrt(clients * mean_steps * rounds) + math.pow(rounds, -2 / 3)
 
 
-def most_steps_for_linear_speedup(clients: int, gradients: int) -> float:
+def max_steps_for_linear_speedup(clients: int, gradients: int) -> float:
     """Corollary 2: K̄ up to (K^{1/4} N^{-3/4}), K = K̄ T gradients per client, keeps the rate 1/√(N K).
 
     (141) prints K̄^{4/3}; (140) and the conclusion have K̄^{2/3}.

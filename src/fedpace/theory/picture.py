@@ -16,8 +16,8 @@ SHARE, WEIGHT = "#0072B2", "#D55E00"  # Okabe and Ito's blue and vermilion
 
 
 def bars(work: Work, rows: int = 12, width: int = 40) -> str:
-    """Two bars per client; of many clients, those that plain averaging wrongs most."""
-    chosen = most_wronged(work, rows)
+    """Two bars per client; of many clients, those whose weight is most misplaced."""
+    chosen = most_misplaced(work, rows)
     unit = width / max(float(work.p[chosen].max()), float(work.w[chosen].max()))
     lines = ["client        █ share of the objective   ▒ weight under plain averaging"]
     for client in chosen:
@@ -29,7 +29,7 @@ def bars(work: Work, rows: int = 12, width: int = 40) -> str:
     return "\n".join(lines)
 
 
-def most_wronged(work: Work, rows: int) -> list[int]:
+def most_misplaced(work: Work, rows: int) -> list[int]:
     """Clients with a share, in order; of more than `rows`, those at both ends of w / p."""
     present = np.flatnonzero(work.p)
     if len(present) <= rows:
@@ -39,8 +39,8 @@ def most_wronged(work: Work, rows: int) -> list[int]:
     return [int(client) for client in ends]
 
 
-def picture(work: Work, title: str = "What plain averaging makes of the clients' shares") -> Figure:
-    """Bars of p and w per client; for many clients the ratio w / p from the least to the most counted."""
+def picture(work: Work, title: str = "Objective inconsistency of plain averaging") -> Figure:
+    """Bars of p and w per client; for many clients the ratio w / p in ascending order."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.5, 3.6), layout="constrained")
@@ -51,7 +51,9 @@ def picture(work: Work, title: str = "What plain averaging makes of the clients'
         _ratios(axes, work)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_title(
-        f"{title}\nchi-squared {work.chi2:.3g}, {work.misplaced:.0%} astray", loc="left", fontsize=10
+        f"{title}\nchi-squared {work.chi2:.3g}, {work.misplaced:.0%} of the weight misplaced",
+        loc="left",
+        fontsize=10,
     )
     return figure
 
@@ -70,5 +72,5 @@ def _ratios(axes: Axes, work: Work) -> None:
     ratio = np.sort(work.ratio[work.p > 0])
     axes.bar(np.arange(len(ratio)), ratio - 1, 1.0, bottom=1.0, color=WEIGHT)
     axes.axhline(1.0, color=SHARE, linewidth=1.5)
-    axes.set_xlabel("clients, from the least to the most counted")
+    axes.set_xlabel("clients, in ascending order of w / p")
     axes.set_ylabel("w / p")

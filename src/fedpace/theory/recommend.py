@@ -1,4 +1,4 @@
-"""Learning rates to begin with: half of what a quadratic of the same smoothness can stand.
+"""Learning rates to begin with: half of the stability limit of a quadratic of the same smoothness.
 
 The theorems' limits are sufficient and usually far too strict to run at. What ends runs is instability, and that is
 exact on quadratics: local steps of rate η_l make an update −c x with c <= 1 − (1 − η_l L)^K, and the server's η c must
@@ -60,9 +60,9 @@ def recommended(
     client_lr = _local_rate(algorithm, setting, rounds, work)
     step = _step(algorithm, setting, client_lr, work)
     limit = min(_limit(algorithm, rule, setting, delays, q) for rule in _rules(algorithm.server_opt))
-    most = min(1.0, HALF * limit) / step
+    highest = min(1.0, HALF * limit) / step
     exact = lossless(algorithm, setting.size) and not isinstance(algorithm.aggregate, Cached)
-    return Recommended(client_lr, most, step, limit, _because(limit, delays), exact)
+    return Recommended(client_lr, highest, step, limit, _because(limit, delays), exact)
 
 
 def _local_rate(algorithm: Algorithm, setting: Setting, rounds: int, work: ExpectedWork | None) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fedpace.aggregate import Normalised, PerStep
-from fedpace.aggregate.expected import EVERYBODY, SHARE, UNIFORM, choice_of, expected_work
+from fedpace.aggregate.expected import ALL, SHARE, UNIFORM, choice_of, expected_work
 from fedpace.algorithm import Algorithm
 
 OWN_TAU = (
@@ -28,7 +28,7 @@ OWN_K = (
 def note(algorithm: Algorithm, clients: int, samples: Callable[[int], float]) -> str | None:
     """What is inconsistent about this algorithm's normalisation, or None."""
     rule, choice = algorithm.aggregate, choice_of(algorithm.pace, clients)
-    if not isinstance(rule, Normalised | PerStep) or choice == EVERYBODY:
+    if not isinstance(rule, Normalised | PerStep) or choice == ALL:
         return None
     known = expected_work(algorithm.local, algorithm.pace, clients, samples) is not None
     if isinstance(rule, PerStep):

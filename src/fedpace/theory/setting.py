@@ -1,4 +1,4 @@
-"""What the theorems assume about the problem and the clients."""
+"""The constants that the theorems assume, and the quantities that they state."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ import math
 from dataclasses import dataclass
 
 from fedpace.errors import require, require_count, require_number
+
+# how far a quantity can be trusted
+EXACT = "exact"
+SUFFICIENT = "sufficient condition"
+UPPER = "upper bound"
+ORDER = "order of magnitude"
+STABILITY = "mean stability"  # exact for the mean model of a quadratic
+MEASURED = "measured"
+ASSUMED = "assumed"
+ADVICE = "recommended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +25,7 @@ class Setting:
     smoothness: float  # L
     clients: int  # N
     steps: float  # K, or the largest K_i where they differ
-    per_round: int | None = None  # M (n, q): updates per server step; None: everybody
+    per_round: int | None = None  # M (n, q): updates per server step; None: all clients
     noise: float = 1.0  # σ² (σ_l²), variance of a stochastic gradient
     spread: float = 1.0  # σ_g², (1/N) Σ ||∇F_i − ∇f||²; κ² of FedNova with β² = 1
     gap: float = 1.0  # F_0 = f(x_0) − f*
@@ -44,9 +54,35 @@ class Setting:
 
     @property
     def left_out(self) -> float:
-        """(N − M) / (M (N − 1)): what sampling M of N without replacement adds, per client; 0 for everybody."""
+        """(N − M) / (M (N − 1)): what sampling M of N without replacement adds; 0 for full participation."""
         return (self.clients - self.m) / (self.m * (self.clients - 1)) if self.clients > 1 else 0.0
 
     @property
     def widest_spread(self) -> float:
         return self.spread if self.widest is None else self.widest
+
+
+@dataclass(frozen=True, slots=True)
+class StatedQuantity:
+    """One number with its name, its standing (one of the words above) and where it comes from."""
+
+    name: str
+    value: float
+    standing: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Quantities about one subject, and notes on them."""
+
+    title: str
+    quantities: tuple[StatedQuantity, ...]
+    notes: tuple[str, ...] = ()
+
+
+def rate_held(client_lr: float, limit: float) -> tuple[float, str]:
+    """The rate to evaluate a bound at, and how to name it: beyond its condition a bound claims nothing."""
+    if client_lr <= limit:
+        return client_lr, ""
+    return limit, f" at client_lr {limit:.3g}"

@@ -1,4 +1,4 @@
-"""How large a server step may be before a quadratic blows up: exact, with and without delay.
+"""The largest stable server step on a quadratic: exact, with and without delay.
 
 Where updates are −c x (a quadratic; c = 1 − (1 − η_l λ)^K for K local steps of rate η_l on curvature λ), server
 momentum is a linear recursion. An update that is j steps old is −c x_{t−j}; with delays drawn from π the *mean*
@@ -114,7 +114,7 @@ def spectral_radius(step: float, beta: float, nu: float, delays: Delays = 1) -> 
 
 
 def _first_crossing(beta: float, nu: float, chances: Reals) -> float:
-    """The least η c > 0 with a root z = e^{iθ}: where −(z − 1)(z − β) / [...] is real and positive."""
+    """The smallest η c > 0 with a root z = e^{iθ}: where −(z − 1)(z − β) / [...] is real and positive."""
 
     def parts(theta: Reals) -> tuple[Reals, Reals]:
         z = np.exp(1j * theta)

@@ -1,7 +1,8 @@
 """Learning-rate limits and bounds of lazy, accelerated and compressed adaptive methods, one way and both ways.
 
 "Bidirectional communication-efficient non-convex adaptive federated learning", Theorems 4.1 to 4.4 (FedNLAA and
-FedAA, everybody and n of m clients), A.1 to A.4 (FedNLACA, FedACA), 4.5, 4.6 and E.1, E.2 (FedBNLACA, FedBACA).
+FedAA, full participation and n of m clients), A.1 to A.4 (FedNLACA, FedACA), 4.5, 4.6 and E.1, E.2 (FedBNLACA,
+FedBACA).
 
 One formula covers them; `threshold` is C/(α n), our `tau`, and 1 for AA, whose theorems are those of NLA with
 C/(α n) = 1 and have no proof of their own. Read as the proofs have it where the statements differ:
@@ -54,7 +55,7 @@ class Compression:
 
     q: float = 0.0  # ||C(x) − x|| <= q ||x||; 0: not compressed
     gamma: float = 0.0  # compress-then-average against average-then-compress
-    lam: float = 0.0  # what the judged clients replace, against the mean update
+    lam: float = 0.0  # what the lazy clients replace, against the mean update
     threshold: float = 0.0  # c = C/(α n); 1 for AA
     both_ways: bool = False
     down_gamma: float = 0.0  # the same γ for models, which the paper reuses
@@ -86,7 +87,7 @@ class Compression:
 
 @dataclass(frozen=True, slots=True)
 class TwoWayTerms:
-    """A bound on the least squared gradient norm, in terms that are summed."""
+    """A bound on the smallest squared gradient norm, in terms that are summed."""
 
     start: float  # falls with the number of rounds
     adaptive: float  # Ξ/T, of the changing step sizes: falls too
@@ -124,7 +125,7 @@ def limit(setting: Setting, server: Adaptive, link: Compression) -> float:
 def bound(
     setting: Setting, server: Adaptive, link: Compression, client_lr: float, rounds: int
 ) -> TwoWayTerms:
-    """The theorem that fits: everybody or n of m clients, compressed or not, one way or both."""
+    """The theorem that fits: full participation or n of m clients, compressed or not, one way or both."""
     s, k, smooth, eps = setting, setting.steps, setting.smoothness, server.eps
     scale = (8 if s.sampled else 4) * _root(s, server, link, client_lr)
     weight = server.weight(s, 3 + 2 * link.second(server)) / 2
@@ -178,7 +179,7 @@ def preset(setting: Setting, rounds: int) -> tuple[float, float]:
 
 
 def rate(setting: Setting, rounds: int) -> float:
-    """Corollaries 4.1 and 4.3, A.1: 1/√(TKm) for everybody; 4.2 and A.2: √(K/(Tn)) for n of m clients."""
+    """Corollaries 4.1 and 4.3, A.1: 1/√(TKm) for full participation; 4.2 and A.2: √(K/(Tn)) for n of m clients."""
     k = setting.steps
     return math.sqrt(k / (rounds * setting.m)) if setting.sampled else 1 / math.sqrt(rounds * k * setting.m)
 
@@ -189,5 +190,5 @@ def suggested_threshold(clients: int, per_round: int, alpha: float = 1.0) -> flo
 
 
 def memory_bound(q: float, client_lr: float, steps: float, gradient: float) -> float:
-    """||e||² <= 4q²/(1 − q²)² η_l² K² G², the error memory of a client that is never judged lazy (F.6)."""
+    """||e||² <= 4q²/(1 − q²)² η_l² K² G², the error memory of a client that is never lazy (F.6)."""
     return 4 * q**2 / (1 - q**2) ** 2 * (client_lr * steps) ** 2 * gradient

@@ -1,4 +1,4 @@
-"""The clients' shares, and what their local solvers make of a gradient."""
+"""The clients' shares, and the gradient weights of their local solvers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Work:
         return float(self.k.mean())
 
     @property
-    def most_steps(self) -> int:
+    def max_steps(self) -> int:
         """The largest K_i over clients and draws."""
         return int(self.k.max())
 
@@ -111,7 +111,7 @@ class Work:
 
     @property
     def misplaced(self) -> float:
-        """Half of Σ |p_i − w_i|: the share of the objective that goes to the wrong clients."""
+        """Half of Σ |p_i − w_i|: the misplaced weight, a measure of objective inconsistency."""
         return float(np.abs(self.p - self.w).sum()) / 2
 
     # ------------------------------------------------------------- constants of the theorems, (143)-(145)
@@ -142,12 +142,8 @@ class Work:
 
     @property
     def largest_tau_eff(self) -> float:
-        """τ_eff of the round in which everybody does the most."""
+        """τ_eff of the round in which every client takes its largest number of steps."""
         return float(self.p @ self.a1.max(axis=0))
-
-    @property
-    def largest_norm1(self) -> float:
-        return float(self.a1.max())
 
     @property
     def _drift(self) -> Reals:

@@ -205,7 +205,7 @@ def _setting(args: argparse.Namespace, work: Work | None) -> Setting:
     }
     return Setting(
         clients=args.clients if work is None else work.clients,
-        steps=1.0 if work is None else work.most_steps,
+        steps=1.0 if work is None else work.max_steps,
         per_round=args.clients_per_round,
         **problem,
     )

@@ -91,11 +91,11 @@ def _show(args: argparse.Namespace) -> None:
     from fedpace.disk.files import require_writable
     from fedpace.random import stream
     from fedpace.record.report.plot import save
-    from fedpace.tasks.named import read, suited
+    from fedpace.tasks.named import read, task_defaults
     from fedpace.tasks.partition import partition
     from fedpace.tasks.picture import split_picture
 
-    rule = partition(args.partition or suited(args.name).partition)
+    rule = partition(args.partition or task_defaults(args.name).partition)
     if args.output is not None:
         require_writable(args.output, "--output")
     data = read(args.name, args.clients, args.seed)

@@ -46,9 +46,9 @@ def chunks_of(content: bytes) -> Iterator[bytes]:
     return (content[low : low + CHUNK_BYTES] for low in range(0, len(content), CHUNK_BYTES))
 
 
-def require_size(size: int, what: str, most: int) -> None:
-    if size > most:
-        raise ConfigError(f"{what} must hold at most {most:,} bytes; it holds more")
+def require_size(size: int, what: str, maximum: int) -> None:
+    if size > maximum:
+        raise ConfigError(f"{what} must hold at most {maximum:,} bytes; it holds more")
 
 
 def decompressed(content: bytes, method: str, what: str = "a compressed file") -> bytes:
@@ -64,7 +64,7 @@ def decompressed(content: bytes, method: str, what: str = "a compressed file") -
 
 
 class Stream:
-    """A compressed file as tarfile reads it: forward, a part at a time, and not for ever."""
+    """A compressed file as tarfile reads it: forward, a part at a time, and only so much of it."""
 
     def __init__(self, chunks: Iterable[bytes], method: str, what: str) -> None:
         self._blocks, self._what = blocks(chunks, method), what

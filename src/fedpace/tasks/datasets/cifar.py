@@ -16,7 +16,7 @@ from fedpace.tasks.datasets.data import Array, Verify
 from fedpace.tasks.datasets.unpickle import unpickle
 
 PIXELS = 3 * 32 * 32
-WIDTH, MOST_IMAGES = 32 * 32, 60_000  # of a strip of PNG
+WIDTH, MAX_IMAGES = 32 * 32, 60_000  # of a strip of PNG
 BATCHES = {
     10: ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5"),
     100: ("train",),
@@ -152,8 +152,8 @@ def _pixels(content: bytes, file: str) -> Array:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # its size is looked at here
             image = Image.open(io.BytesIO(content), formats=("PNG",))
         width, height = image.size
-        if width != WIDTH or height > MOST_IMAGES:
-            allowed = f"{WIDTH} pixels wide, one image per row, at most {MOST_IMAGES:,}"
+        if width != WIDTH or height > MAX_IMAGES:
+            allowed = f"{WIDTH} pixels wide, one image per row, at most {MAX_IMAGES:,}"
             raise ConfigError(f"{file} must be {allowed}; got {width} x {height}")
         return np.asarray(image.convert("RGB"))
     except ConfigError:

@@ -31,7 +31,7 @@ class Data:
     x_test: Array
     y_test: Array
     classes: int
-    groups_train: Array | None = None  # who a sample comes from by nature, 0, 1, ...
+    groups_train: Array | None = None  # the natural client of a sample (its writer, its role), 0, 1, ...
     groups_test: Array | None = None
 
     def __post_init__(self) -> None:

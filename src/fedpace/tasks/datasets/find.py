@@ -30,7 +30,7 @@ def find(name: str) -> Data:
         _import_from(chosen, [files for place in places(chosen) for files in _shallow(place, name)])
     if not store.stored(name):
         raise ConfigError(
-            f"{name} is not at hand: `fedpace data get {name}` downloads it, "
+            f"{name} is not downloaded: `fedpace data get {name}` downloads it, "
             f"`fedpace data import {name} PATH` takes it from a file or folder"
         )
     return opened(name)

@@ -20,7 +20,7 @@ FILES = {
     "y_test": "t10k-labels-idx1-ubyte",
 }
 _BYTE = 8  # the type code of uint8
-MOST_AXES = 4
+MAX_AXES = 4
 
 
 def to_idx(array: Array) -> bytes:
@@ -34,8 +34,8 @@ def from_idx(content: bytes, what: str) -> Array:
     if len(content) < 4 or content[:3] != bytes((0, 0, _BYTE)):
         raise ConfigError(f"{what} must be an idx file of bytes; it starts with {content[:4].hex()!r}")
     axes = content[3]
-    if not 1 <= axes <= MOST_AXES:
-        raise ConfigError(f"{what} must have 1 to {MOST_AXES} axes; got {axes}")
+    if not 1 <= axes <= MAX_AXES:
+        raise ConfigError(f"{what} must have 1 to {MAX_AXES} axes; got {axes}")
     start = 4 + 4 * axes
     shape = struct.unpack(f">{axes}I", content[4:start].ljust(4 * axes, b"\0"))
     size = math.prod(shape)

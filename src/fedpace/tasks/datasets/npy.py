@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -19,13 +19,13 @@ _HEADER = re.compile(
     r"\{'descr': '([^']{1,20})', 'fortran_order': (False|True), 'shape': \(((?:\d{1,18}, ?){0,4}\d{0,18})\), \}\s*"
 )
 _WHOLE_NUMBERS = re.compile(r"\|[iu]1|[<>][iu][248]")
-MOST_HEADER_BYTES = 1000
+MAX_HEADER_BYTES = 1000
 
 
 class ArrayHeader(NamedTuple):
     """What an .npy file says about its values, and where they begin."""
 
-    kind: np.dtype[Any]
+    kind: np.dtype[np.generic]
     shape: tuple[int, ...]
     order: Literal["C", "F"]
     start: int
@@ -33,14 +33,14 @@ class ArrayHeader(NamedTuple):
 
 def from_npy(content: bytes, what: str) -> Array:
     """The array in an .npy file."""
-    kind, shape, order, start = _header(content[:MOST_HEADER_BYTES], len(content), what)
+    kind, shape, order, start = _header(content[:MAX_HEADER_BYTES], len(content), what)
     return np.frombuffer(content, kind, offset=start).reshape(shape, order=order)
 
 
 def map_npy(path: Path) -> Array:
     """The array in an .npy file on the disk, read-only and without reading it."""
     with open_regular(path) as file:
-        beginning = file.read(MOST_HEADER_BYTES)
+        beginning = file.read(MAX_HEADER_BYTES)
         header = _header(beginning, path.stat().st_size, str(path))
         return np.memmap(file, header.kind, "r", header.start, header.shape, header.order)
 

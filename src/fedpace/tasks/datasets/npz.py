@@ -44,7 +44,7 @@ def _chosen(found: list[str], name: str, alone: bool) -> str | None:
 
 
 def _bytes(array: Array, what: str) -> Array:
-    """uint8; labels that are kept as one column of larger numbers, as Keras does, are made plain."""
+    """uint8; labels stored as one column of larger numbers, as Keras does, are made plain."""
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.min() < 0 or array.max() > 255:

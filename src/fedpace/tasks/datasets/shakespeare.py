@@ -13,7 +13,7 @@ from fedpace.tasks.datasets.data import Array, Verify
 NAMES = ("input.txt", "tinyshakespeare.txt", "shakespeare.txt")
 LENGTH = 80  # characters a sample shows; the labels are the characters that follow each of them
 ALPHABET = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-LEAST = 2  # samples a role must have: one to train on, one to test with
+MIN_SAMPLES = 2  # samples a role must have: one to train on, one to test with
 
 
 def speeches(text: str) -> dict[str, str]:
@@ -50,9 +50,11 @@ def decode(files: Files, name: str, verify: Verify) -> Mapping[str, Array] | Non
 def samples(text: str) -> dict[str, Array]:
     """Samples by role; the last fifth of what a role says, at least one sample, is for testing."""
     pieces = [windows(speech) for speech in speeches(text).values()]
-    pieces = [piece for piece in pieces if len(piece) >= LEAST]
+    pieces = [piece for piece in pieces if len(piece) >= MIN_SAMPLES]
     if not pieces:
-        raise ConfigError(f"Shakespeare must have roles that say {LEAST * (LENGTH + 1)} characters; got none")
+        raise ConfigError(
+            f"Shakespeare must have roles that say {MIN_SAMPLES * (LENGTH + 1)} characters; got none"
+        )
     tests = [max(1, len(piece) // 5) for piece in pieces]
     train = np.concatenate([piece[:-n] for piece, n in zip(pieces, tests, strict=True)])
     test = np.concatenate([piece[-n:] for piece, n in zip(pieces, tests, strict=True)])

@@ -1,6 +1,6 @@
 """Decoded data sets in a cache folder, as memory-mapped arrays.
 
-A data set is a folder that appears by one rename, complete: whoever is interrupted leaves a folder with
+A data set is a folder that appears by one rename, complete: an interrupted download leaves a folder with
 another name behind, and of two processes that decode at once the later one finds the work done.
 """
 
@@ -14,7 +14,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -25,9 +25,17 @@ from fedpace.tasks.datasets.npy import map_npy
 from fedpace.untrusted import Whole, fits, read_regular
 
 MANIFEST = "manifest.json"
-MOST_MANIFEST_BYTES = 1 << 20
+MAX_MANIFEST_BYTES = 1 << 20
 ENTRY = {"sha256": str, "bytes": Whole, "mtime_ns": Whole}  # how to recognise an array
 ABANDONED_SECONDS = 24 * 3600.0
+
+
+class Noted(TypedDict):
+    """What the manifest notes of an array."""
+
+    sha256: str
+    bytes: int
+    mtime_ns: int
 
 
 def stored(name: str) -> bool:
@@ -76,10 +84,10 @@ def check(name: str) -> None:
         _check(folder / f"{key}.npy", entry)
 
 
-def _entries(folder: Path) -> dict[str, dict[str, Any]]:
+def _entries(folder: Path) -> dict[str, Noted]:
     try:
-        manifest = json.loads(read_regular(folder / MANIFEST, MOST_MANIFEST_BYTES))
-        entries: dict[str, dict[str, Any]] = manifest["arrays"]
+        manifest = json.loads(read_regular(folder / MANIFEST, MAX_MANIFEST_BYTES))
+        entries: dict[str, Noted] = manifest["arrays"]
         known = set(PARTS) <= set(entries) <= {*PARTS, *GROUPS}
         if not known or not fits(entries, {str: ENTRY}):
             raise ValueError("it describes something else")
@@ -88,7 +96,7 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
         raise ConfigError(f"{folder / MANIFEST} is unreadable ({error}); remove {folder}") from None
 
 
-def _write(path: Path, array: Array) -> dict[str, Any]:
+def _write(path: Path, array: Array) -> Noted:
     """Write one array for good, and say how to recognise it."""
     with path.open("wb") as file:
         np.save(file, np.ascontiguousarray(array), allow_pickle=False)
@@ -125,7 +133,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _as_noted(path: Path, entry: Mapping[str, Any]) -> bool:
+def _as_noted(path: Path, entry: Noted) -> bool:
     try:
         stat = path.stat()
     except OSError:
@@ -133,7 +141,7 @@ def _as_noted(path: Path, entry: Mapping[str, Any]) -> bool:
     return (stat.st_size, stat.st_mtime_ns) == (entry["bytes"], entry["mtime_ns"])
 
 
-def _check(path: Path, entry: Mapping[str, Any]) -> None:
+def _check(path: Path, entry: Noted) -> None:
     found = _sha256(path) if path.is_file() else "no file"
     if found != entry["sha256"]:
         raise ConfigError(

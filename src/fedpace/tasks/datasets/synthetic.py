@@ -10,7 +10,7 @@ from fedpace.tasks.datasets.data import Array, Data
 from fedpace.untrusted import brief
 
 FEATURES, CLASSES = 60, 10
-MOST_DEVICES = 100_000  # 15 GB of samples
+MAX_DEVICES = 100_000  # 15 GB of samples
 
 
 def synthetic(alpha: float, beta: float, devices: int, seed: int) -> Data:
@@ -26,7 +26,7 @@ def synthetic(alpha: float, beta: float, devices: int, seed: int) -> Data:
     """
     require_number(alpha, "synthetic alpha", low=0, allowed=">= 0")
     require_number(beta, "synthetic beta", low=0, allowed=">= 0")
-    require_count(devices, "devices of synthetic", high=MOST_DEVICES)
+    require_count(devices, "devices of synthetic", high=MAX_DEVICES)
     made = [_device(alpha, beta, stream(seed, "data", device)) for device in range(devices)]
     tests = [len(y) // 10 for _, y in made]
     sizes = [len(y) - n for (_, y), n in zip(made, tests, strict=True)]

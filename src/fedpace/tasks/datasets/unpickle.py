@@ -1,7 +1,7 @@
 """CIFAR's python batches without an unpickler: the few opcodes they are written with, and nothing is ever called.
 
 A batch is a dict of text, lists of numbers and text, and one array of bytes. The authors wrote it with Python 2 and
-protocol 2; whoever saved it again has written it with Python 3. Names of functions stay names: the ways in which
+protocol 2; a file saved again was written with Python 3. Names of functions stay names: the ways in which
 numpy writes an array of bytes are recognised by their shape, and the array is made here.
 """
 
@@ -11,9 +11,10 @@ import math
 import pickletools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fedpace.errors import ConfigError
 
@@ -26,7 +27,8 @@ _NAMES = {
     "numpy dtype": "type",
     "_codecs encode": "encode",  # how Python 3 writes bytes at protocol 2
 }
-_MARK: Any = object()
+_MARK = object()
+T = TypeVar("T")
 _STATE_OF_BYTES = (3, "|", None, None, None, -1, -1, 0)  # what numpy says about its type of bytes
 
 
@@ -50,7 +52,7 @@ class _Bytes:
 class _Array:
     """An array that numpy makes first and fills afterwards."""
 
-    values: np.ndarray[Any, Any] | None = None
+    values: npt.NDArray[np.uint8] | None = None
 
 
 def unpickle(content: bytes, what: str) -> Any:
@@ -67,8 +69,8 @@ class _Reader:
     """A stack, a memo, and one method for each thing that an opcode may do."""
 
     def __init__(self) -> None:
-        self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}
+        self.stack: list[object] = []
+        self.memo: dict[int, object] = {}
 
     def read(self, content: bytes) -> Any:
         for opcode, argument, _ in pickletools.genops(content):
@@ -80,26 +82,26 @@ class _Reader:
         [value] = self.stack
         return _finished(value)
 
-    def push(self, value: Any) -> None:
+    def push(self, value: object) -> None:
         self.stack.append(value)
 
-    def since_mark(self) -> list[Any]:
+    def since_mark(self) -> list[object]:
         at = len(self.stack) - 1 - next(k for k, value in enumerate(reversed(self.stack)) if value is _MARK)
         items = self.stack[at + 1 :]
         del self.stack[at:]
         return items
 
-    def pop(self, count: int) -> list[Any]:
+    def pop(self, count: int) -> list[object]:
         items = [self.stack.pop() for _ in range(count)]
         return items[::-1]
 
     def tuple_of(self, count: int) -> None:
         self.push(tuple(self.pop(count)))
 
-    def extend(self, items: list[Any]) -> None:
+    def extend(self, items: list[object]) -> None:
         _of(list, self.stack[-1]).extend(map(_finished, items))
 
-    def update(self, items: list[Any]) -> None:
+    def update(self, items: list[object]) -> None:
         keys = [_of((bytes, str), key) for key in items[::2]]
         _of(dict, self.stack[-1]).update(zip(keys, map(_finished, items[1::2]), strict=True))
 
@@ -124,20 +126,20 @@ class _Reader:
         self.push(made)
 
 
-def _of(kind: type | tuple[type, ...], value: Any) -> Any:
+def _of(kind: type[T] | tuple[type[T], ...], value: object) -> T:
     if not isinstance(value, kind):
         raise _Refused(f"a {type(value).__name__} in a wrong place")
     return value
 
 
-def _finished(value: Any) -> Any:
+def _finished(value: object) -> object:
     """A value that may stand in a batch."""
     if isinstance(value, _Array) and value.values is not None:
         return value.values
     return _of((int, str, bytes, list, dict), value)
 
 
-def _as_text(state: Any) -> Any:
+def _as_text(state: object) -> tuple[object, ...]:
     """Text that Python 2 wrote came as bytes."""
     return tuple(item.decode("latin-1") if isinstance(item, bytes) else item for item in _of(tuple, state))
 
@@ -145,36 +147,37 @@ def _as_text(state: Any) -> Any:
 # ------------------------------------------------------------ what numpy writes
 
 
-def _reconstruct(kind: Any, shape: Any, code: Any) -> _Array:
+def _reconstruct(kind: object, shape: object, code: object) -> _Array:
     if (kind, shape, _as_text((code,))) != (_Name("array"), (0,), ("b",)):
         raise _Refused("an array of another kind")
     return _Array()
 
 
-def _type(code: Any, align: Any, copy: Any) -> _Bytes:
+def _type(code: object, align: object, copy: object) -> _Bytes:
     if _as_text((code,)) not in (("u1",), ("|u1",)):
         raise _Refused("a type other than bytes")
     return _Bytes()
 
 
-def _encode(text: Any, codec: Any) -> bytes:
+def _encode(text: object, codec: object) -> bytes:
     encoded: bytes = _of(str, text).encode("latin-1")
     return encoded
 
 
-def _filled(version: Any, shape: Any, kind: Any, fortran: Any, raw: Any) -> _Array:
+def _filled(version: object, shape: object, kind: object, fortran: object, raw: object) -> _Array:
     return _from_buffer(raw, kind, shape, "F" if fortran else "C")
 
 
-def _from_buffer(raw: Any, kind: Any, shape: Any, order: Any) -> _Array:
+def _from_buffer(raw: object, kind: object, shape: object, order: object) -> _Array:
     lengths = [_of(int, length) for length in _of(tuple, shape)]
-    raw, _ = _of((bytes, bytearray), raw), _of(_Bytes, kind)
-    if order != "C" or len(lengths) not in (1, 2) or min(lengths) < 1 or math.prod(lengths) != len(raw):
+    values = raw if isinstance(raw, bytes) else _of(bytearray, raw)
+    _of(_Bytes, kind)
+    if order != "C" or len(lengths) not in (1, 2) or min(lengths) < 1 or math.prod(lengths) != len(values):
         raise _Refused("an array whose shape does not fit its bytes")
-    return _Array(np.frombuffer(raw, np.uint8).reshape(lengths))
+    return _Array(np.frombuffer(values, np.uint8).reshape(lengths))
 
 
-_CALLS: dict[str, Callable[..., Any]] = {
+_CALLS: dict[str, Callable[..., object]] = {
     "reconstruct": _reconstruct,
     "from buffer": _from_buffer,
     "type": _type,

@@ -1,7 +1,7 @@
-"""Local solves without autograd, for networks that are simple enough.
+"""Local training without autograd, for networks that are simple enough.
 
-`solver(...)` looks at a network and its objective and returns what solves it fastest, or None: then the
-reference loop does (`TorchTask.reference`). The choice depends on nothing else, so a seed still decides every
+`solver(...)` looks at a network and its objective and returns the fastest solver, or None: then the
+reference loop is used (`TorchTask.reference`). The choice depends on nothing else, so a seed still decides every
 bit. Results equal the reference within rounding; `tests/tasks/fast` states how near.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Solver(Protocol):
-    """Local solves of one network."""
+    """Local training of one network."""
 
     name: str
     call_s: float  # what a step costs beside its arithmetic, roughly
@@ -37,11 +37,11 @@ class Solver(Protocol):
         ...
 
     def train_until(self, request: Request, data: Any, stopped: Stopped | None) -> tuple[Vector, int]:
-        """(delta, steps taken), stopped between two steps: the bits of `solve` with that many steps."""
+        """(delta, steps taken), stopped between two steps: bit-identical to `solve` with that many steps."""
         ...
 
     def network(self, x: Vector) -> nn.Module | None:
-        """The network with the parameters `x`, until the next solve; None: torch's own is as fast."""
+        """The network with the parameters `x`, until the next call; None: torch's own is as fast."""
         ...
 
 
@@ -102,7 +102,7 @@ def is_flatten(layer: nn.Module) -> bool:
     return type(layer) is nn.Flatten and (layer.start_dim, layer.end_dim) == (1, -1)
 
 
-def is_cross_entropy(loss: Any) -> bool:
+def is_cross_entropy(loss: object) -> bool:
     """The mean over a batch of the negative log-likelihood of softmax outputs, without extras."""
     if type(loss) is nn.CrossEntropyLoss:
         extras = (loss.weight is not None, loss.label_smoothing, loss.ignore_index >= 0)

@@ -18,7 +18,7 @@ LINE_BYTES = 64  # of the processor's cache
 
 
 def compiled(function: F) -> F:
-    """`function` as machine code: compiled at the first call and kept on disk where there is a place for it."""
+    """`function` as machine code: compiled at the first call, and cached on disk where that is possible."""
     try:
         return cast(F, _compile(function, True))
     except RuntimeError:  # no directory to cache in
@@ -29,7 +29,7 @@ def _compile(function: F, cache: bool) -> Any:
     return numba.njit(function, cache=cache, fastmath=MATHS, error_model="numpy", nogil=True)
 
 
-def aligned(size: int, dtype: Any) -> Array:
+def aligned(size: int, dtype: npt.DTypeLike) -> Array:
     """An uninitialised vector that begins with a cache line: loads that straddle two cost twice as much."""
     memory = np.empty(size * np.dtype(dtype).itemsize + LINE_BYTES, np.uint8)
     skip = -memory.ctypes.data % LINE_BYTES

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -118,7 +117,7 @@ def is_plain_convolution(layer: nn.Module, channels: int) -> bool:
     return square and zeros and layer.in_channels == channels
 
 
-def _pair(value: Any) -> tuple[int, int]:
+def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
     return value if isinstance(value, tuple) else (value, value)
 
 

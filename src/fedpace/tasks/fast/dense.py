@@ -1,10 +1,10 @@
-"""Softmax regression and ReLU networks without autograd: a local solve is one compiled call."""
+"""Softmax regression and ReLU networks without autograd: local training is one compiled call."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -43,7 +43,7 @@ def shape_of(widths: Sequence[int]) -> loops.Shape:
     return loops.Shape(np.array(widths), begins[:-1], before[:-1])
 
 
-def scratch_for(widths: Sequence[int], count: int, dtype: Any) -> loops.Scratch:
+def scratch_for(widths: Sequence[int], count: int, dtype: np.dtype[np.floating]) -> loops.Scratch:
     """Memory for batches of up to `count` samples."""
     units = count * sum(widths[1:])
     numbers = np.arange(max(count, *widths))
@@ -73,11 +73,11 @@ class Descent(NamedTuple):
 
 
 class DenseSolver:
-    """Local solves of one network; memory is kept from solve to solve."""
+    """Local training of one network; memory is reused from session to session."""
 
     name, call_s = "compiled steps", 3e-6
 
-    def __init__(self, widths: Sequence[int], dtype: Any):
+    def __init__(self, widths: Sequence[int], dtype: np.dtype[np.floating]):
         self.widths, self.dtype = tuple(widths), np.dtype(dtype)
         self._shape = shape_of(widths)
         self._y = aligned(int(self._shape.begins[-1]) + widths[-1] * (widths[-2] + 1), dtype)
@@ -86,7 +86,7 @@ class DenseSolver:
         self._known: WeakKeyDictionary[Tensors, tuple[Array, Array] | None] = WeakKeyDictionary()
         self._room, self._scratch = 0, scratch_for(widths, 1, dtype)
 
-    def __reduce__(self) -> tuple[type[DenseSolver], tuple[tuple[int, ...], np.dtype[Any]]]:
+    def __reduce__(self) -> tuple[type[DenseSolver], tuple[tuple[int, ...], np.dtype[np.floating]]]:
         return DenseSolver, (self.widths, self.dtype)
 
     def takes(self, data: Examples) -> bool:
@@ -125,7 +125,7 @@ class DenseSolver:
         return self._y - start, taken
 
     def _descent(self, request: Request, start: Array, data: Tensors) -> Descent:
-        """The whole solve, with y at its start."""
+        """All local steps, with y at its start."""
         arrays = self._arrays(data)
         assert arrays is not None, "these samples are not taken"
         rows, labels = arrays

@@ -1,9 +1,10 @@
-"""Fully connected networks of ReLUs under softmax cross-entropy: whole local solves as compiled loops.
+"""Fully connected networks of ReLUs under softmax cross-entropy: whole sessions as compiled loops.
 
 A step of a small network is a few microseconds of arithmetic, less than one call of a tensor library. Here a
-solve is one call; batches are read where they lie, and plain SGD adds its gradients straight to the weights.
+session is one call; batches are read where they lie, and plain SGD adds its gradients straight to the weights.
 Blocks of two rows by five samples keep the processor's vector registers full, and every entry of a result
-is summed in an order that depends on shapes alone: the bits do not depend on who else is computed, or where.
+is summed in an order that depends on shapes alone: what else is computed, or where,
+changes no bit.
 
 One file, because numba's cache on disk notices changes of a function's own file only.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ Step = Callable[[Positions, float], None]  # takes a batch and its learning rate
 
 MEMORY_BYTES = 1 << 26  # for the values of one stage; larger batches are cut, and their gradients added up
 
-KEPT = 6  # sizes of batches for which memory is kept
+MAX_SIZES = 6  # of batches, for which memory is reserved
 SHOWN = 20  # images at a time when nothing is learned from them
 
 
@@ -54,7 +54,7 @@ class Network:
         widths: Sequence[int],
         shape: dense_loops.Shape,
         count: int,
-        dtype: Any,
+        dtype: np.dtype[np.floating],
     ):
         first = stages[0]
         high, wide = first.high + 2 * first.padding, first.wide + 2 * first.padding
@@ -81,7 +81,7 @@ class Network:
             stage.forward(weights, bias)
 
     def outputs(self, y: Weights, images: Tensor) -> Tensor:
-        """What the network says about these images."""
+        """The network's outputs for these images."""
         self.forward(y, images)
         count, last = len(images), len(self._shape.begins) - 1
         numbers = self._scratch.numbers[:count]
@@ -120,11 +120,11 @@ class Forward(nn.Module):
 
 
 class ImageSolver:
-    """Local solves of one convolutional network; memory is kept from solve to solve."""
+    """Local training of one convolutional network; memory is reused from session to session."""
 
     name, call_s = "unrolled convolutions", 1e-4
 
-    def __init__(self, stages: Sequence[Stage], widths: Sequence[int], dtype: Any):
+    def __init__(self, stages: Sequence[Stage], widths: Sequence[int], dtype: np.dtype[np.floating]):
         self.stages, self.widths, self.dtype = tuple(stages), tuple(widths), np.dtype(dtype)
         self._order = OwnOrder(stages, widths, dtype)
         begins = [piece.ours for piece in self._order.pieces[2 * len(stages) :: 2]]
@@ -198,7 +198,7 @@ class ImageSolver:
         return correction
 
     def network(self, x: Vector) -> nn.Module:
-        """The network with the parameters `x`, for looking at; good until the next solve."""
+        """The network with the parameters `x`, for evaluation; valid until the next session."""
         self._order.take(x, self._y.vector)
         return Forward(self._outputs)
 
@@ -209,7 +209,7 @@ class ImageSolver:
 
     def _network(self, count: int) -> Network:
         if count not in self._networks:
-            if len(self._networks) == KEPT:
+            if len(self._networks) == MAX_SIZES:
                 del self._networks[next(iter(self._networks))]
             self._networks[count] = Network(self.stages, self.widths, self._shape, count, self.dtype)
         return self._networks[count]

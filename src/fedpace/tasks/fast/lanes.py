@@ -1,7 +1,7 @@
-"""Many clients' solves as one computation, for any network: every tensor gets an axis of lanes in front.
+"""Many clients' local training as one computation, for any network: every tensor gets an axis of lanes in front.
 
 For small networks that have no solver of their own the time goes into calling operations, not into
-arithmetic; here a call serves up to `WIDTH` clients. Which solves share a computation cannot be seen in
+arithmetic; here a call serves up to `WIDTH` clients. Which sessions share a computation cannot be seen in
 their results: there are always `WIDTH` lanes, those without a client are computed too, and a client always
 has the same lane. Equal to the reference loop within rounding.
 """
@@ -34,7 +34,7 @@ def lane_of(request: Request) -> int:
 
 
 class Lanes:
-    """Solves of one network, `WIDTH` at a time."""
+    """Local training of one network, `WIDTH` clients at a time."""
 
     def __init__(self, flat: FlatModule, objective: Objective):
         module, self.layout, self.dtype = flat.module, flat.layout, flat.dtype

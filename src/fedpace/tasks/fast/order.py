@@ -1,4 +1,4 @@
-"""The batches of a solve as two arrays: whole solves are planned at once instead of step by step."""
+"""The batches of a session as two arrays: whole sessions are planned at once instead of step by step."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -45,7 +44,7 @@ class OwnOrder:
     The gaps between layers are zero and stay zero under every local rule, which works entry by entry.
     """
 
-    def __init__(self, stages: Sequence[Stage], widths: Sequence[int], dtype: Any):
+    def __init__(self, stages: Sequence[Stage], widths: Sequence[int], dtype: np.dtype[np.floating]):
         self.dtype = np.dtype(dtype)
         self.pieces: list[Piece] = []
         theirs = ours = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def is_plain(request: Request) -> bool:
 
 
 @lru_cache(maxsize=64)
-def rates(local: SGD, steps: int, dtype: np.dtype[Any]) -> Array:
+def rates(local: SGD, steps: int, dtype: np.dtype[np.floating]) -> Array:
     """The learning rate of every step."""
     found = np.array([local.rate(k) for k in range(steps)], dtype)
     found.flags.writeable = False
@@ -39,7 +39,7 @@ def rule(local: SGD, correction: Vector | None, y: Array) -> Rule:
 
 
 @lru_cache(maxsize=64)
-def _without_arrays(local: SGD, dtype: np.dtype[Any]) -> Rule:
+def _without_arrays(local: SGD, dtype: np.dtype[np.floating]) -> Rule:
     return _rule(local, None, np.empty(0, dtype))
 
 

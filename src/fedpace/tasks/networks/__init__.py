@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fedpace.errors import ConfigError, unknown
 from fedpace.random import stream
@@ -62,22 +62,3 @@ def _train_on_one(network: nn.Module, shape: Shape) -> None:
     """The last batch of a pass may be a single sample, which normalisation of a 1x1 map cannot take."""
     if normalisers(network):
         copy.deepcopy(network).train()(torch.zeros(1, *shape))
-
-
-def macs(network: nn.Module, sample: Tensor) -> int:
-    """Multiply-accumulates of convolutions and linear layers in a forward pass of one sample."""
-    total = 0
-
-    def count(layer: nn.Module, _: object, output: Tensor) -> None:
-        nonlocal total
-        if isinstance(layer, nn.Conv2d):
-            total += output.numel() * layer.weight[0].numel()
-        elif isinstance(layer, nn.Linear):
-            total += output.numel() * layer.in_features
-
-    hooks = [layer.register_forward_hook(count) for layer in network.modules()]
-    with torch.no_grad():
-        network(sample)
-    for hook in hooks:
-        hook.remove()
-    return total

@@ -1,4 +1,4 @@
-"""Who holds which sample: rules, and their short names for the command line."""
+"""Partitions of a data set over clients: rules, and their short names for the command line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 PARTITIONS = {
     "iid": "samples at random, equal sizes; iid:unbalanced for log-normal sizes",
-    "dirichlet:ALPHA": "shares of each class ~ Dirichlet(ALPHA); dirichlet:ALPHA,min=10 for a least size",
+    "dirichlet:ALPHA": "shares of each class ~ Dirichlet(ALPHA); dirichlet:ALPHA,min=10 for a minimum size",
     "dirichlet:ALPHA,balanced": "class mixture of each client ~ Dirichlet(ALPHA); or ...,unbalanced",
     "classes:K": "K classes per client, every class with equally many clients (DeFedAvg: classes:2)",
     "shards:S": "sorted by label and cut, S shards per client; shards:S,unbalanced",
@@ -65,7 +65,7 @@ def _dirichlet(words: list[str]) -> Partition:
     if "sizes" not in options:
         return Dirichlet(alpha, **options)
     if "minimum" in options:
-        raise ValueError("a least size belongs to sizes that are drawn")
+        raise ValueError("a minimum size belongs to sizes that are drawn")
     return DirichletByClient(alpha, **options)
 
 

@@ -1,4 +1,4 @@
-"""Samples dealt out at random: every client's data looks like everybody's."""
+"""Samples dealt out at random: all clients have the same distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition is, and the arithmetic of dealing samples out that all of them share."""
+"""The protocol of partitions, and the arithmetic that all of them share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZES = ("balanced", "unbalanced")
 
 
 class Partition(Protocol):
-    """Who holds which sample: a frozen value, pure given `rng`."""
+    """A partition of the samples over clients: a frozen value, pure given `rng`."""
 
     def split(
         self, labels: Indices, groups: Indices | None, clients: int, rng: np.random.Generator
@@ -53,7 +53,7 @@ def draw_sizes(how: str, total: int, holders: int, rng: np.random.Generator, min
 def level(counts: Indices, minimum: int) -> Indices:
     """Counts (classes, clients) after the richest clients gave single samples to those below `minimum`.
 
-    A donor gives from the class of which it has most. Row sums do not change.
+    A donor gives from its largest class. Row sums do not change.
     """
     counts = counts.copy()
     totals = counts.sum(axis=0)

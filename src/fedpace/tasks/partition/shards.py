@@ -75,7 +75,7 @@ class Classes:
 
 
 def assign(classes: int, clients: int, per_client: int, rng: np.random.Generator) -> Indices:
-    """A random 0/1 matrix (classes, clients): columns sum to `per_client`, rows differ by one at most.
+    """A random 0/1 matrix (classes, clients): columns sum to `per_client`, rows differ by at most one.
 
     Each client takes the classes that were taken least so far, ties at random.
     """

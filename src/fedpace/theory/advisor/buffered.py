@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from fedpace.theory import buffered_bounds as bounds
-from fedpace.theory.figure import ORDER, SUFFICIENT, UPPER, Figure, Section, rate_held
 from fedpace.theory.momentum_rates import skewed_arrival
-from fedpace.theory.setting import Setting
+from fedpace.theory.setting import ORDER, SUFFICIENT, UPPER, Section, Setting, StatedQuantity, rate_held
 
 WANG = "CA2FL"
 
@@ -23,38 +22,38 @@ def buffered(
     shares: tuple[float, ...] | None = None,
 ) -> Section:
     """Theorem B.5 without, B.7 with a cache, C.3 with a quantised one; `q` is E||Q(x) − x||² over ||x||²."""
-    figures = (
+    quantities = (
         _cached(setting, client_lr, server_lr, delay, cache_age, rounds, q)
         if cached
         else _plain(setting, client_lr, server_lr, delay, rounds)
     )
     title = ("mf-ca2fl" if q else "ca2fl") if cached else "fedbuff"
-    return Section(title, (*figures, *_arrivals(setting, shares, cached)))
+    return Section(title, (*quantities, *_arrivals(setting, shares, cached)))
 
 
 def _plain(
     setting: Setting, client_lr: float, server_lr: float, delay: int, rounds: int
-) -> tuple[Figure, ...]:
+) -> tuple[StatedQuantity, ...]:
     where = f"{WANG}, Theorem B.5, corrected"
     highest = bounds.fedbuff_limit(setting, server_lr, delay)
     rate, at = rate_held(client_lr, highest)
     terms = bounds.fedbuff_bound(setting, rate, server_lr, delay, rounds)
     orders = bounds.fedbuff_orders(setting, delay, rounds)
     return (
-        Figure("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        Figure(f"mean squared gradient after {rounds} steps{at}", terms.total, UPPER, where),
-        Figure("of it, moved by delay", terms.stale, UPPER, where),
+        *_bound(highest, f"{rounds} steps{at}", terms.total, terms.stale, where),
         *_preset(setting, rounds, orders.total, "Cor. B.6"),
-        Figure(
+        StatedQuantity(
             "delay times heterogeneity, K tau² sigma_g² / T", orders.stale_spread, ORDER, f"{WANG}, (B.2)"
         ),
-        Figure("who is in the buffer, sqrt(K/(TM)) sigma_g²", orders.members, ORDER, f"{WANG}, (B.2)"),
+        StatedQuantity(
+            "clients in the buffer, sqrt(K/(TM)) sigma_g²", orders.members, ORDER, f"{WANG}, (B.2)"
+        ),
     )
 
 
 def _cached(
     setting: Setting, client_lr: float, server_lr: float, delay: int, age: int, rounds: int, q: float
-) -> tuple[Figure, ...]:
+) -> tuple[StatedQuantity, ...]:
     where = f"{WANG}, Theorem {'C.3' if q else 'B.7'}, corrected"
     inflation = bounds.inflation(q)
     highest = bounds.ca2fl_limit(setting, server_lr, delay, age, inflation)
@@ -62,29 +61,41 @@ def _cached(
     terms = bounds.ca2fl_bound(setting, rate, server_lr, delay, age, rounds, inflation)
     orders = bounds.ca2fl_orders(setting, delay, age, rounds, inflation)
     without = bounds.fedbuff_orders(setting, delay, rounds)
-    quantised = (Figure("noise, times what quantising adds", inflation, UPPER, f"{WANG}, C.3, corrected"),)
+    quantised = (
+        StatedQuantity("noise, times what quantising adds", inflation, UPPER, f"{WANG}, C.3, corrected"),
+    )
     return (
-        Figure("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        Figure(f"mean squared gradient after {rounds} steps{at}", terms.total, UPPER, where),
-        Figure("of it, moved by delay", terms.stale, UPPER, where),
+        *_bound(highest, f"{rounds} steps{at}", terms.total, terms.stale, where),
         *(quantised if q else ()),
         *_preset(setting, rounds, orders.total, "Cor. C.4" if q else "Cor. B.8"),
-        Figure("what the cache removes, K tau² sigma_g² / T", without.stale_spread, ORDER, f"{WANG}, (B.2)"),
-        Figure("what the cache costs, zeta² (N-M)² sigma² / (T N²)", orders.cache, ORDER, f"{WANG}, (B.4)"),
+        StatedQuantity(
+            "what the cache removes, K tau² sigma_g² / T", without.stale_spread, ORDER, f"{WANG}, (B.2)"
+        ),
+        StatedQuantity(
+            "what the cache costs, zeta² (N-M)² sigma² / (T N²)", orders.cache, ORDER, f"{WANG}, (B.4)"
+        ),
     )
 
 
-def _preset(setting: Setting, rounds: int, total: float, source: str) -> tuple[Figure, ...]:
+def _bound(highest: float, after: str, total: float, stale: float, where: str) -> tuple[StatedQuantity, ...]:
+    return (
+        StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
+        StatedQuantity(f"mean squared gradient after {after}", total, UPPER, where),
+        StatedQuantity("of it, moved by delay", stale, UPPER, where),
+    )
+
+
+def _preset(setting: Setting, rounds: int, total: float, source: str) -> tuple[StatedQuantity, ...]:
     client_lr, server_lr = bounds.preset(setting, rounds)
     return (
-        Figure("client_lr with the best rate", client_lr, ORDER, f"{WANG}, {source}"),
-        Figure("server_lr with the best rate", server_lr, ORDER, f"{WANG}, {source}"),
-        Figure("rate at these", total, ORDER, f"{WANG}, {source}"),
+        StatedQuantity("client_lr with the best rate", client_lr, ORDER, f"{WANG}, {source}"),
+        StatedQuantity("server_lr with the best rate", server_lr, ORDER, f"{WANG}, {source}"),
+        StatedQuantity("rate at these", total, ORDER, f"{WANG}, {source}"),
     )
 
 
-def _arrivals(setting: Setting, shares: tuple[float, ...] | None, cached: bool) -> tuple[Figure, ...]:
+def _arrivals(setting: Setting, shares: tuple[float, ...] | None, cached: bool) -> tuple[StatedQuantity, ...]:
     if cached or shares is None:
         return ()
     left = skewed_arrival(shares) * setting.spread
-    return (Figure("left for ever by unequal arrivals", left, UPPER, "N sum (a_i - 1/N)² sigma_g²"),)
+    return (StatedQuantity("error floor from unequal arrivals", left, UPPER, "N sum (a_i - 1/N)² sigma_g²"),)

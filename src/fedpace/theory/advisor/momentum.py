@@ -1,4 +1,4 @@
-"""Server momentum: the stage table, what it can stand, limits and bounds."""
+"""Server momentum: the stage table, stability, limits and bounds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from fedpace.server_opt import Momentum, Stages
 from fedpace.theory import momentum_bounds as bounds
 from fedpace.theory import momentum_rates as rates
 from fedpace.theory.averaging import mean_age, variance_factor
-from fedpace.theory.figure import ORDER, STABILITY, SUFFICIENT, UPPER, Figure, rate_held
 from fedpace.theory.momentum_bounds import Schedule
 from fedpace.theory.multistage import w1
-from fedpace.theory.setting import Setting
+from fedpace.theory.setting import ORDER, STABILITY, SUFFICIENT, UPPER, Setting, StatedQuantity, rate_held
 from fedpace.theory.stability import Delays, stability_limit
 
 SUN = "Sun et al. 2024"
@@ -66,7 +65,7 @@ def server_momentum(
     delay: int | None = None,
     steps: Sequence[float] = (),
     delays: Delays | None = None,
-) -> tuple[Figure, ...]:
+) -> tuple[StatedQuantity, ...]:
     """Limits and bounds of (multistage, with a largest delay autonomous) FedGM.
 
     `delays` is their distribution, uniform on 0..delay where nothing is said; `steps` are the K of the updates that
@@ -89,47 +88,51 @@ def server_momentum(
     source = f"{SUN}, Corollary {'4.7' if setting.sampled else '4.4'}"
     return (
         _stability(stages, 1),
-        Figure("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        Figure(f"mean squared gradient{at}", bound(schedule, setting, rate).total(setting), UPPER, where),
+        StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
+        StatedQuantity(
+            f"mean squared gradient{at}", bound(schedule, setting, rate).total(setting), UPPER, where
+        ),
         *_orders(preset, source),
     )
 
 
-def _stability(stages: Stages, delays: Delays) -> Figure:
+def _stability(stages: Stages, delays: Delays) -> StatedQuantity:
     lowest = min(row.stability for row in stage_rows(stages, delays))
-    return Figure("server_lr times c, stable below", lowest, STABILITY, "spectral radius 1 on a quadratic")
+    return StatedQuantity(
+        "server_lr times c, stable below", lowest, STABILITY, "spectral radius 1 on a quadratic"
+    )
 
 
-def _orders(preset: rates.Preset, source: str) -> tuple[Figure, ...]:
+def _orders(preset: rates.Preset, source: str) -> tuple[StatedQuantity, ...]:
     return (
-        Figure("mean server_lr with the best rate", preset.server_lr, ORDER, source),
-        Figure("client_lr with the best rate", preset.client_lr, ORDER, source),
-        Figure("largest W1 = lr beta nu / (1 - beta)", preset.most_w1, ORDER, source),
-        Figure("rate at these", preset.rate, ORDER, source),
-        Figure("rounds from which it holds", preset.least_rounds, ORDER, source),
+        StatedQuantity("mean server_lr with the best rate", preset.server_lr, ORDER, source),
+        StatedQuantity("client_lr with the best rate", preset.client_lr, ORDER, source),
+        StatedQuantity("largest W1 = lr beta nu / (1 - beta)", preset.max_w1, ORDER, source),
+        StatedQuantity("rate at these", preset.rate, ORDER, source),
+        StatedQuantity("rounds from which it holds", preset.min_rounds, ORDER, source),
     )
 
 
 def _autonomous(
     schedule: Schedule, setting: Setting, client_lr: float, delay: int, steps: Sequence[float]
-) -> tuple[Figure, ...]:
-    figures = []
-    for any_arrival, who in ((False, "uniform arrivals"), (True, "any arrivals")):
+) -> tuple[StatedQuantity, ...]:
+    quantities = []
+    for any_arrival, which in ((False, "uniform arrivals"), (True, "any arrivals")):
         where = f"{SUN}, {'Corollary 5.4 (G.1)' if any_arrival else 'Theorem 5.1'}"
         highest = min(bounds.limits_autonomous(schedule, setting, delay, any_arrival=any_arrival))
         rate, at = rate_held(client_lr, highest)
         bound = bounds.bound_autonomous(schedule, setting, rate, delay, steps, any_arrival=any_arrival)
-        figures += [
-            Figure(f"client_lr up to which the bound holds, {who}", highest, SUFFICIENT, where),
-            Figure(f"mean squared gradient, {who}{at}", bound.total(setting), UPPER, where),
+        quantities += [
+            StatedQuantity(f"client_lr up to which the bound holds, {which}", highest, SUFFICIENT, where),
+            StatedQuantity(f"mean squared gradient, {which}{at}", bound.total(setting), UPPER, where),
         ]
     preset = rates.autonomous(setting, schedule.rounds, delay, schedule.stages)
     manageable = rates.manageable_delay(setting, schedule.rounds)
     return (
-        *figures,
-        Figure(
-            "of it, for ever without uniform arrivals", 6 * setting.spread, UPPER, f"{SUN}, Corollary 5.4"
+        *quantities,
+        StatedQuantity(
+            "of it, error floor without uniform arrivals", 6 * setting.spread, UPPER, f"{SUN}, Corollary 5.4"
         ),
         *_orders(preset, f"{SUN}, Corollary 5.2"),
-        Figure("delay that leaves the rate alone", manageable, ORDER, f"{SUN}, Remark 5.3"),
+        StatedQuantity("delay that leaves the rate alone", manageable, ORDER, f"{SUN}, Remark 5.3"),
     )

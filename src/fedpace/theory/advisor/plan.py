@@ -23,10 +23,19 @@ from fedpace.theory.advisor.polled import polled
 from fedpace.theory.advisor.two_way import two_way
 from fedpace.theory.compression import codec_of, worst_quality
 from fedpace.theory.delays import Delays
-from fedpace.theory.figure import ADVICE, EXACT, MEASURED, ORDER, STABILITY, UPPER, Figure, Section
 from fedpace.theory.recommend import Recommended, lossless, recommended
 from fedpace.theory.sampling import note
-from fedpace.theory.setting import Setting
+from fedpace.theory.setting import (
+    ADVICE,
+    EXACT,
+    MEASURED,
+    ORDER,
+    STABILITY,
+    UPPER,
+    Section,
+    Setting,
+    StatedQuantity,
+)
 from fedpace.theory.stability import stability_limit
 from fedpace.theory.two_way_bounds import Adaptive, Compression
 from fedpace.theory.work import Work
@@ -37,7 +46,7 @@ NO_THEOREM = "none of the five papers has a theorem about this algorithm; the ra
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A run that is not run yet: an algorithm, its clients, and what is known of the problem and the delays."""
+    """A planned run: an algorithm, its clients, and the constants of the problem and the delays."""
 
     algorithm: Algorithm
     setting: Setting
@@ -117,31 +126,33 @@ def advise(plan: Plan) -> list[Section]:
 
 def _staleness(plan: Plan) -> Section:
     d, seen = plan.delays, f"{plan.delays.measured} server steps on the virtual clock"
-    figures = []
+    quantities = []
     if d.exact_mean is not None:
-        figures.append(Figure("mean staleness, in the long run", d.exact_mean, EXACT, _law(plan)))
+        quantities.append(
+            StatedQuantity("mean staleness, in the long run", d.exact_mean, EXACT, _mean_source(plan))
+        )
     if d.measured:
-        figures.append(Figure("mean staleness seen", d.mean, MEASURED, seen))
+        quantities.append(StatedQuantity("mean staleness seen", d.mean, MEASURED, seen))
     standing, source = (MEASURED, seen) if d.measured else (EXACT, "uniform on the last models")
-    figures.append(Figure("largest staleness", d.largest, standing, source))
+    quantities.append(StatedQuantity("largest staleness", d.largest, standing, source))
     if d.measured:
-        figures += [
-            Figure(
+        quantities += [
+            StatedQuantity(
                 "arrivals of the busiest client, times N",
                 float(d.shares.max()) * plan.clients,
                 MEASURED,
                 seen,
             ),
-            Figure(
+            StatedQuantity(
                 "arrivals of the rarest client, times N", float(d.shares.min()) * plan.clients, MEASURED, seen
             ),
         ]
     if isinstance(plan.algorithm.aggregate, Cached):
-        figures.append(Figure("oldest cached update", d.cache_age, MEASURED, seen))
-    return Section("staleness", tuple(figures))
+        quantities.append(StatedQuantity("oldest cached update", d.cache_age, MEASURED, seen))
+    return Section("staleness", tuple(quantities))
 
 
-def _law(plan: Plan) -> str:
+def _mean_source(plan: Plan) -> str:
     pace = plan.algorithm.pace
     if isinstance(pace, Buffered):
         return "Mc/M - 1, any speeds" if pace.dispatch_mode == "batch" else "(Mc - 1)/M, any speeds"
@@ -156,8 +167,8 @@ def _work(plan: Plan) -> list[Section]:
     lr, setting, rounds = a.local.lr, plan.setting, plan.rounds
     if isinstance(a.aggregate, Normalised):
         said = note(a, plan.clients, plan.samples)
-        figures = normalised(work, setting, lr, rounds)
-        nova = Section("fednova", figures, (said,) if said else ())
+        quantities = normalised(work, setting, lr, rounds)
+        nova = Section("fednova", quantities, (said,) if said else ())
         return [Section("plain averaging", bias(work, setting)), nova]
     if isinstance(a.server_opt, AMSGrad) or (work.chi2 < NOTHING and _plain_steps(a)):
         return []
@@ -207,8 +218,8 @@ def _momentum(plan: Plan) -> list[Section]:
         return []
     delay = plan.delays.largest if isinstance(a.aggregate, PerStep) else None
     steps, chances = plan.arriving_steps, plan.delays.chances
-    figures = server_momentum(stages, plan.setting, a.local.lr, delay, steps, chances)
-    return [Section("server momentum", figures)]
+    quantities = server_momentum(stages, plan.setting, a.local.lr, delay, steps, chances)
+    return [Section("server momentum", quantities)]
 
 
 def claimed(algorithm: Algorithm, size: int) -> Compression:
@@ -225,24 +236,28 @@ def _rates(plan: Plan, notes: tuple[str, ...]) -> Section:
     found = plan.recommended()
     server = plan.algorithm.server_opt
     beta, nu = (server.beta, server.nu) if isinstance(server, Momentum) else (0.0, 0.0)
-    figures = []
+    quantities = []
     if isinstance(server, Momentum) and np.size(plan.delays.chances) > 1:
         mean = stability_limit(beta, nu, plan.delays.chances)
-        figures.append(
-            Figure("server_lr times c, stable below", mean, STABILITY, "spectral radius, these delays")
+        quantities.append(
+            StatedQuantity(
+                "server_lr times c, stable below", mean, STABILITY, "spectral radius, these delays"
+            )
         )
     few = (
         "mean square: few updates per step are stricter" if len(plan.delays.chances) > 1 else "on a quadratic"
     )
-    figures += [
-        Figure("limit that is halved", found.limit, EXACT if found.exact else ORDER, few),
-        Figure(
+    quantities += [
+        StatedQuantity("limit that is halved", found.limit, EXACT if found.exact else ORDER, few),
+        StatedQuantity(
             "c, what client_lr makes of curvature L",
             found.step,
             UPPER,
             "1 - (1 - client_lr L)^K, and factors",
         ),
-        Figure("client_lr", found.client_lr, ADVICE, "min(1/2, sqrt(M/(K T))) / L, and FedNova's tau_eff"),
-        Figure("server_lr", found.server_lr, ADVICE, found.because),
+        StatedQuantity(
+            "client_lr", found.client_lr, ADVICE, "min(1/2, sqrt(M/(K T))) / L, and FedNova's tau_eff"
+        ),
+        StatedQuantity("server_lr", found.server_lr, ADVICE, found.because),
     ]
-    return Section("recommended to begin with", tuple(figures), notes)
+    return Section("recommended to begin with", tuple(quantities), notes)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fedpace.theory import two_way_bounds as bounds
-from fedpace.theory.figure import ORDER, SUFFICIENT, UPPER, Figure, Section, rate_held
-from fedpace.theory.setting import Setting
+from fedpace.theory.setting import ORDER, SUFFICIENT, UPPER, Section, Setting, StatedQuantity, rate_held
 from fedpace.theory.two_way_bounds import Adaptive, Compression
 
 PAPER = "Bidirectional"
@@ -22,17 +21,19 @@ def two_way(
     terms = bounds.bound(setting, server, link, rate, rounds)
     own, server_lr = bounds.preset(setting, rounds)
     corollary = f"{PAPER}, Corollary {_corollary(link, setting.sampled)}"
-    figures = (
-        Figure("q, what a codec may lose of a norm", link.q, UPPER, f"{PAPER}, Assumption 3.4"),
-        Figure("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        Figure(f"least squared gradient in {rounds} rounds{at}", terms.total, standing, where),
-        Figure("of it, for ever", terms.stays, standing, where),
-        Figure("client_lr with the best rate", own, ORDER, corollary),
-        Figure("server_lr with the best rate", server_lr, ORDER, corollary),
-        Figure("rate at these", bounds.rate(setting, rounds), ORDER, corollary),
-        Figure("tau that the paper suggests", _suggested(setting), ORDER, f"{PAPER}, section 5: C/(alpha n)"),
+    quantities = (
+        StatedQuantity("q, what a codec may lose of a norm", link.q, UPPER, f"{PAPER}, Assumption 3.4"),
+        StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
+        StatedQuantity(f"smallest squared gradient in {rounds} rounds{at}", terms.total, standing, where),
+        StatedQuantity("of it, error floor", terms.stays, standing, where),
+        StatedQuantity("client_lr with the best rate", own, ORDER, corollary),
+        StatedQuantity("server_lr with the best rate", server_lr, ORDER, corollary),
+        StatedQuantity("rate at these", bounds.rate(setting, rounds), ORDER, corollary),
+        StatedQuantity(
+            "tau that the paper suggests", _suggested(setting), ORDER, f"{PAPER}, section 5: C/(alpha n)"
+        ),
     )
-    return Section("two-way compression" if link.both_ways else "compression", figures, _notes(link, aa))
+    return Section("two-way compression" if link.both_ways else "compression", quantities, _notes(link, aa))
 
 
 def _suggested(setting: Setting) -> float:

@@ -1,4 +1,4 @@
-"""Local solves as promises: computed when their bytes are needed, and never if they are not."""
+"""Local training as promises: computed when their bytes are needed, and never if they are not."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fedpace.sim.observer import Tally
 from fedpace.vector import Vector
 
 
-class Solves:
+class TrainingPromises:
     """Between sessions and the engine that computes them.
 
     What is sure to be sent is announced, so that an engine may run ahead. `eager` computes every session when
-    it starts, also those whose result nobody uses: the proof that laziness changes nothing.
+    it starts, also those whose result is never used: the proof that laziness changes nothing.
     """
 
     def __init__(self, engine: Engine, eager: bool) -> None:
@@ -22,7 +22,7 @@ class Solves:
         self._made: dict[tuple[int, int], Vector] = {}
 
     def promise(self, client: Client, session: Session, tally: Tally, sure: bool) -> None:
-        """A session has started, or goes on after a checkpoint."""
+        """A session has started, or continues after a checkpoint."""
         if self.eager:
             tally.solved += 1
             self._made[client.number, session.number] = self.engine.result(request(client, session))
@@ -34,7 +34,7 @@ class Solves:
         self.engine.announce(request(client, session), client.state.times.ends_s)
 
     def announce_stored(self, clients: Iterable[Client]) -> None:
-        """These are about to be asked for what they have stored: an engine may compute it side by side."""
+        """These clients are about to be polled: an engine may train their stored sessions in parallel."""
         for client in clients:
             if client.state.outbox is not None and client.state.upload is None:
                 self.announce(client, client.state.outbox)
