@@ -1,11 +1,11 @@
-"""Fine-tune the adapters of a small transformer across clients; everything else stays where it is.
+"""Federated fine-tuning of the adapters of a small transformer; all other weights stay frozen.
 
     python examples/adapter_finetuning.py
 
-A transformer is first trained in one place on a task with plenty of data: which of four groups do most of
-the tokens of a sequence belong to? The weights are made here, nothing is downloaded. Then its layers are
-frozen, each gets an adapter (Houlsby et al., arXiv:1902.00751), and eight clients teach it another way of
-grouping the tokens, each with sequences of two answers only. What travels is the adapters and the head.
+A transformer is first trained centrally on a task with plenty of data: which of four groups do most of
+the tokens of a sequence belong to? It is pretrained here, nothing is downloaded. Then its layers are
+frozen, each gets an adapter (Houlsby et al., arXiv:1902.00751), and eight clients train it on another
+grouping of the tokens, each with sequences of two classes only. Only adapters and head are communicated.
 Takes about ten seconds.
 """
 
@@ -22,7 +22,7 @@ TOKENS, LENGTH, GROUPS, WIDTH = 32, 16, 4, 48
 
 
 class Adapter(nn.Module):
-    """A narrow two-layer network beside the main road; it starts as nothing at all."""
+    """A bottleneck of two layers with a residual connection; it starts as the identity."""
 
     def __init__(self, width: int, narrow: int = 8):
         super().__init__()
@@ -35,7 +35,7 @@ class Adapter(nn.Module):
 
 
 class Layer(nn.Module):
-    """Self-attention and a feed-forward network; `adapter` is nothing until there is one."""
+    """Self-attention and a feed-forward network; `adapter` is the identity until it is set."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -111,15 +111,15 @@ def accuracy(model: nn.Module, grouping: str) -> float:
 
 
 def main() -> None:
-    torch.set_num_threads(1)  # the model is small: threads would cost more than they bring
+    torch.set_num_threads(1)  # the model is small: threads cost more than they gain
     model = pretrained()
-    print(f"old grouping, after training in one place: accuracy {accuracy(model, 'old'):.2f}")
+    print(f"old grouping, after central training: accuracy {accuracy(model, 'old'):.2f}")
     model = with_adapters(model.train())
     test = TensorDataset(*sequences(1000, "new", seed=3))
     task = fedpace.tasks.from_torch(model, F.cross_entropy, [client_data(k) for k in range(8)], test)
     everything = sum(p.numel() for p in model.parameters())
     print(f"new grouping, before: accuracy {task.evaluate(task.initial(0))['accuracy']:.2f}")
-    print(f"travelling: {task.layout.size:,} of {everything:,} parameters")
+    print(f"communicated: {task.layout.size:,} of {everything:,} parameters")
 
     algorithm = fedpace.algorithms.fedadam(
         client_lr=0.5, steps=5, batch_size=32, clients_per_round=4, server_lr=0.01

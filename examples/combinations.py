@@ -1,4 +1,4 @@
-"""Three algorithms nobody has published, each one line away from one that somebody has.
+"""Three unpublished algorithms, each one line away from a published one.
 
 python examples/combinations.py
 """
@@ -32,8 +32,8 @@ def main() -> None:
     print(f"{'':20}{'accuracy':>10}{'staleness':>11}")
     for name, algorithm in {**PUBLISHED, **NEW}.items():
         run = fedpace.simulate(algorithm, task, devices, rounds=STEPS, evaluate_every=STEPS, seed=1)
-        ages = [age for record in run.history for age in record.staleness]
-        print(f"{name:20}{run.final['accuracy']:>10.3f}{sum(ages) / len(ages):>11.2f}")
+        staleness = [steps for record in run.history for steps in record.staleness]
+        print(f"{name:20}{run.final['accuracy']:>10.3f}{sum(staleness) / len(staleness):>11.2f}")
 
 
 if __name__ == "__main__":

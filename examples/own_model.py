@@ -1,4 +1,4 @@
-"""Your own PyTorch model and data, trained across clients.
+"""Your own PyTorch model and data in federated training.
 
     python examples/own_model.py
 
@@ -39,7 +39,7 @@ def network() -> nn.Module:
 
 
 def main() -> None:
-    torch.set_num_threads(1)  # the model is small: threads would cost more than they bring
+    torch.set_num_threads(1)  # the model is small: threads cost more than they gain
     clients, test = data_sets()
     task = fedpace.tasks.from_torch(network(), nn.CrossEntropyLoss(), clients, test)
     algorithm = fedpace.algorithms.fedgm(

@@ -1,9 +1,9 @@
-"""Who trains when: the same eight devices under three pacing rules, as a table and as a picture.
+"""Client timelines: the same eight devices under three pacing rules, as a table and as a plot.
 
-    python examples/timeline.py [PICTURE.png]
+    python examples/timeline.py [PLOT.png]
 
-Synchronous rounds leave fast clients idle. DeFedAvg lets everybody train all the time: drawing whose update to use
-(nIID) wastes some of the work, taking whatever is finished first (IID) uses all of it, mostly that of fast clients.
+Synchronous rounds leave fast clients idle. DeFedAvg keeps all clients active: sampling the updates to use (nIID)
+wastes some of the work, taking the first to finish (IID) uses all of it, mostly that of fast clients.
 """
 
 import sys
@@ -27,19 +27,17 @@ ALGORITHMS = {
 }
 
 
-def main(picture: str | None = None) -> None:
+def main(plot: str | None = None) -> None:
     print(f"{'':15}{'seconds':>9}{'busy':>7}{'used':>6}{'wasted':>8}   updates used, by staleness")
     for name, algorithm in ALGORITHMS.items():
         run = fedpace.simulate(algorithm, task, devices, rounds=STEPS, seed=1)
         lines = run.clients()
         busy = sum(line.busy for line in lines) / task.clients
         used, wasted = sum(line.used for line in lines), sum(line.wasted for line in lines)
-        ages = "  ".join(f"{age}: {count}" for age, count in ages_of_all(lines).items())
-        print(f"{name:15}{run.virtual_seconds:>9.2f}{busy:>7.0%}{used:>6}{wasted:>8}   {ages}")
-        if picture is not None and name == "DeFedAvg-nIID":
-            save(
-                gantt(run.timeline(), f"{name}: numbers are model versions, lines are server steps"), picture
-            )
+        staleness = "  ".join(f"{steps}: {count}" for steps, count in ages_of_all(lines).items())
+        print(f"{name:15}{run.virtual_seconds:>9.2f}{busy:>7.0%}{used:>6}{wasted:>8}   {staleness}")
+        if plot is not None and name == "DeFedAvg-nIID":
+            save(gantt(run.timeline(), f"{name}: numbers are model versions, lines are server steps"), plot)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Where FedAvg, FedProx and FedNova end when clients do unequal work.
+"""Objective inconsistency: the limits of FedAvg, FedProx and FedNova under unequal local work.
 
 Twenty clients hold unequal shares of the digits and make 1 to 6 passes over them per round. Softmax regression
 with weight decay has one optimum, which gradient descent on the pooled data finds; the distance of each algorithm's
 limit from it is the bias of its averaging.
 
-    python examples/unequal_work.py [PICTURE.png]
+    python examples/unequal_work.py [PLOT.png]
 """
 
 import sys
@@ -37,7 +37,7 @@ def pooled_optimum() -> np.ndarray:
 
 
 def limit(algorithm: fedpace.Algorithm) -> np.ndarray:
-    """The mean of the last models: what is left once the noise of the batches is averaged out."""
+    """The mean of the last models, which averages out the noise of the batches."""
     algorithm = replace(algorithm, local=replace(algorithm.local, weight_decay=DECAY))
     run = fedpace.simulate(algorithm, task, rounds=ROUNDS, evaluate_every=None, keep_models=True)
     return np.mean(run.models[-TAIL:], axis=0)
@@ -46,9 +46,7 @@ def limit(algorithm: fedpace.Algorithm) -> np.ndarray:
 def main() -> None:
     work = Work.of(SGD(0.02, steps=1), steps, sizes)
     print(f"local steps per round: {min(steps)} to {max(steps)}")
-    print(
-        f"plain averaging gives {work.misplaced:.0%} of the objective to the wrong clients (chi2 {work.chi2:.2f})"
-    )
+    print(f"objective inconsistency: {work.misplaced:.0%} of the weight is misplaced (chi2 {work.chi2:.2f})")
     optimum = pooled_optimum()
     contestants = {
         "FedAvg": algorithms.fedavg(0.02, steps=steps, batch_size=BATCH, weighting="samples"),
@@ -65,7 +63,7 @@ def main() -> None:
 
 
 def draw(distances: dict[str, float], work: Work, path: str) -> None:
-    """Left, whose objective is optimised; right, how far from the optimum that leads."""
+    """Left, the weights of the objective that is optimised; right, the distance of its limit from the optimum."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4), layout="constrained")

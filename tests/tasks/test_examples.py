@@ -50,7 +50,7 @@ def test_adapter_finetuning():
         name: float(value) for name, value in re.findall(r"^(\w+) grouping.*accuracy (\S+)$", text, re.M)
     }
     assert before["old"] >= 0.9 and before["new"] <= 0.4
-    assert "travelling: 1,844 of 59,924 parameters\n" in text
+    assert "communicated: 1,844 of 59,924 parameters\n" in text
     steps = accuracies(text)
     assert [step for step, _ in steps] == [20, 40, 60]
     assert steps[-1][1] >= 0.85
