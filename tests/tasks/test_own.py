@@ -1,6 +1,7 @@
 """Your own module: a federated run equals the loop one would write by hand, and mistakes are named."""
 
 import copy
+import math
 import pickle
 
 import numpy as np
@@ -15,6 +16,7 @@ from fedpace.compute.protocol import Request
 from fedpace.errors import ConfigError
 from fedpace.local import SGD
 from fedpace.tasks import from_torch
+from fedpace.tasks.whole import WholeMetrics
 
 CLASSES = 3
 
@@ -219,16 +221,86 @@ def test_a_module_may_take_a_dict_whole():
     assert repr(task) != repr(from_torch(task.network, F.cross_entropy, [Words(2)], Words(1)))
 
 
-def test_own_metrics_replace_accuracy():
+def test_own_metrics_come_beside_accuracy_and_see_all_samples_at_once():
     task = from_torch(
-        nn.Linear(6, CLASSES),
-        F.cross_entropy,
-        parts(),
-        samples(9, 9),
-        {"size": lambda o, t: o.abs().max() * 0 + len(t)},
+        nn.Linear(6, CLASSES), F.cross_entropy, parts(), samples(9, 9), {"size": lambda o, t: len(t)}
     )
+    assert task.evaluate(task.initial(0)).keys() == {"loss", "accuracy", "size"}
     assert task.evaluate(task.initial(0))["size"] == 9.0
-    assert "accuracy" not in task.evaluate(task.initial(0))
+
+
+def sorted_by_label(count: int = 1200) -> tuple[torch.Tensor, torch.Tensor]:
+    """More samples than one batch of an evaluation, the rare class in the last batch alone."""
+    labels = (torch.arange(count) >= count - 100).long()
+    return torch.randn(count, 2) + labels[:, None], labels
+
+
+def f1(output: torch.Tensor, target: torch.Tensor) -> float:
+    found = output.argmax(1)
+    hits = float(((found == 1) & (target == 1)).sum())
+    return 2 * hits / float((found == 1).sum() + (target == 1).sum())
+
+
+def test_a_metric_that_is_no_mean_is_that_of_the_whole_data_set():
+    """F1 over batches sorted by label divides by zero in two of three, and is no mean of the third."""
+    torch.manual_seed(1)
+    data, model = sorted_by_label(), nn.Linear(2, 2)
+    task = from_torch(model, F.cross_entropy, [data], data, {"f1": f1})
+    with torch.no_grad():
+        exact = f1(model(data[0]), data[1])
+    assert task.evaluate(task.initial(0))["f1"] == pytest.approx(exact, abs=1e-12)
+
+
+class Counting:
+    """A metric with reset, update and compute: how many samples it saw since it was reset."""
+
+    def reset(self) -> None:
+        self.seen = 0
+
+    def update(self, output: torch.Tensor, target: torch.Tensor) -> None:
+        self.seen += len(target)
+
+    def compute(self) -> int:
+        return self.seen
+
+
+def test_a_streaming_metric_sees_every_batch_once_per_evaluation():
+    data = sorted_by_label()
+    task = from_torch(nn.Linear(2, 2), F.cross_entropy, [data], data, {"seen": Counting()})
+    assert [task.evaluate(task.initial(0))["seen"] for _ in range(2)] == [1200.0, 1200.0]
+
+
+def test_a_metric_that_cannot_be_computed_is_named():
+    def undefined(output: torch.Tensor, target: torch.Tensor) -> float:
+        if len(target) > 2:
+            raise ValueError("only one class present")
+        return 0.0
+
+    metrics = {"auc": undefined, "ratio": lambda o, t: math.nan}
+    task = from_torch(nn.Linear(6, CLASSES), F.cross_entropy, parts(), samples(9, 9), metrics)
+    with pytest.warns(UserWarning) as warned:
+        found = task.evaluate(task.initial(0))
+    assert found.keys() == {"loss", "accuracy"}
+    said = [str(warning.message) for warning in warned]
+    assert said == [
+        "metric auc could not be computed: only one class present",
+        "metric ratio could not be computed: it is nan",
+    ]
+
+
+def test_metrics_beyond_the_memory_for_outputs_are_left_out_in_words():
+    metrics = WholeMetrics({"f1": f1, "seen": Counting()}, memory=10)
+    metrics.see(torch.zeros(5, 2), torch.zeros(5, dtype=torch.int64))
+    with pytest.warns(UserWarning, match="metrics f1 are left out: the outputs take more than"):
+        assert metrics.values() == {"seen": 5.0}
+
+
+@pytest.mark.parametrize("value", ["good", None, [1.0, 2.0], torch.zeros(2)])
+def test_a_metric_that_is_no_number_is_refused_when_the_task_is_built(value):
+    with pytest.raises(ConfigError, match="metric quality must return a number; got a "):
+        from_torch(
+            nn.Linear(6, CLASSES), F.cross_entropy, parts(), samples(9, 9), {"quality": lambda o, t: value}
+        )
 
 
 def test_double_precision_stays_double():

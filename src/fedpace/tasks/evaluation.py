@@ -13,6 +13,7 @@ from torch import nn
 
 from fedpace.tasks.examples import Examples, in_order
 from fedpace.tasks.objective import Objective
+from fedpace.tasks.whole import WholeMetrics
 from fedpace.vector import Vector
 
 BATCH = 500  # fixed, so that the order of additions is
@@ -20,15 +21,17 @@ BATCH = 500  # fixed, so that the order of additions is
 
 @torch.no_grad()
 def measured(module: nn.Module, objective: Objective, examples: Examples) -> dict[str, float]:
-    """Loss and metrics, each the mean over all samples."""
+    """Loss and means over all samples, and the metrics of the data set as a whole."""
     totals: defaultdict[str, float] = defaultdict(float)
-    done = 0
-    for batch in in_order(examples, BATCH):
+    done, whole = 0, WholeMetrics(objective.whole)
+    for inputs, targets in in_order(examples, BATCH):
         size = min(BATCH, len(examples) - done)
         done += size
-        for name, value in objective.measure(module, batch).items():
+        output = objective.call(module, inputs)
+        whole.see(output, targets)
+        for name, value in objective.means(output, targets).items():
             totals[name] += value * size
-    return {name: total / len(examples) for name, total in totals.items()}
+    return {name: total / len(examples) for name, total in totals.items()} | whole.values()
 
 
 @torch.no_grad()

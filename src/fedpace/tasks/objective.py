@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -58,20 +58,26 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """Loss and metrics of one batch: functions of output and target, each a mean over the samples."""
+    """What is minimised, and what is measured: functions of output and target.
+
+    `metrics` are means over the samples of a batch, and so of all batches; `whole` are seen by no batch alone.
+    """
 
     loss: Callable[[Any, Any], Tensor]
     metrics: Mapping[str, Measure]
     call: Call = one_input
+    whole: Mapping[str, Measure] = field(default_factory=dict)
 
     def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
         inputs, targets = batch
         return self.loss(self.call(module, inputs), targets)
 
     def measure(self, module: nn.Module, batch: Batch) -> dict[str, float]:
-        """Loss and metrics of one batch."""
+        """Loss and means of one batch."""
         inputs, targets = batch
-        output = self.call(module, inputs)
+        return self.means(self.call(module, inputs), targets)
+
+    def means(self, output: Any, targets: Any) -> dict[str, float]:
         measured = {name: float(metric(output, targets)) for name, metric in self.metrics.items()}
         return {"loss": float(self.loss(output, targets)), **measured}
 

@@ -20,6 +20,7 @@ from fedpace.tasks.mapped import examples
 from fedpace.tasks.objective import Measure, Objective, Sum, accuracy, calling
 from fedpace.tasks.signature import signature
 from fedpace.tasks.torch_task import TorchTask
+from fedpace.tasks.whole import try_metric
 
 Loss = Callable[[Any, Any], Tensor]
 IGNORED = -100  # the label that torch's losses leave out unless told otherwise
@@ -71,8 +72,9 @@ def from_torch(
     as torch's map-style data sets and Hugging Face's, or a pair of tensors. A sample is (input, target),
     (input, ..., target), or a dict whose "labels", "label" or "target" is the target; inputs in a dict reach
     the module by keyword. `loss(output, target)` is a mean over the batch; of several by name the sum is
-    minimised and each is measured. `metrics` are functions of the same kind; without any, accuracy where the
-    targets are classes.
+    minimised and each is measured. `metrics` are functions of all outputs and all targets of the test data, or
+    objects with `reset`, `update` and `compute`; they come beside accuracy, which is there where the targets are
+    classes.
 
     Only parameters that require a gradient travel, tied ones once. BatchNorm's running statistics do not:
     they are renewed before an evaluation (`fedpace.tasks.statistics`). Parts of the module in evaluation
@@ -84,7 +86,7 @@ def from_torch(
     data = [examples(part, f"client {k}") for k, part in enumerate(clients)]
     held_out = examples(test, "test data")
     objective = _objective(model, loss, metrics, data[0])
-    if metrics is None and objective.metrics and "accuracy" in objective.metrics:
+    if "accuracy" in objective.metrics:
         _check_classes(model, objective, data, held_out)
     return OwnTask(model, objective, data, held_out, (loss, clients, test, metrics))
 
@@ -97,19 +99,19 @@ def _objective(
     objective = Objective(Sum(dict(loss)) if isinstance(loss, Mapping) else loss, {}, calling(model, inputs))
     output = _try_model(model, objective, inputs)
     _try_loss(objective, output, target)
-    chosen = (
-        dict(metrics)
-        if metrics is not None
-        else ({"accuracy": accuracy} if _are_classes(output, target) else {})
-    )
+    own = dict(metrics or {})
+    for name, metric in own.items():
+        try_metric(name, metric, output, target)
+    labelled = _are_classes(output, target) and "accuracy" not in own
+    means = {"accuracy": accuracy} if labelled else {}
     parts = objective.loss.parts if isinstance(objective.loss, Sum) else {}
     require(
-        "loss" not in (*parts, *chosen),
+        "loss" not in (*parts, *own),
         "names of losses and metrics",
         "loss",
         "others: it is what is minimised",
     )
-    return Objective(objective.loss, {**parts, **chosen}, objective.call)
+    return Objective(objective.loss, {**parts, **means}, objective.call, own)
 
 
 @torch.no_grad()
