@@ -32,6 +32,8 @@ from fedpace.errors import FrameError, require
 from fedpace.link.wire.crc import crc32, crc32_combine
 from fedpace.vector import Vector
 
+Part = bytes | npt.NDArray[np.generic]  # of a payload
+
 FIELDS = struct.Struct("<BBBBIII")  # the header but for its check word
 WORD = struct.Struct("<I")
 HEADER_BYTES = FIELDS.size + WORD.size
@@ -116,14 +118,7 @@ class Header(NamedTuple):
         return (self.flags & INDEX_MASK) >> INDEX_SHIFT
 
 
-def build(
-    kind: Kind,
-    *payload: bytes | npt.NDArray[np.generic],
-    flags: int = 0,
-    aux: int = 0,
-    round: int = 0,
-    ref: int = 0,
-) -> bytes:
+def build(kind: Kind, *payload: Part, flags: int = 0, aux: int = 0, round: int = 0, ref: int = 0) -> bytes:
     """One frame, in one copy of the payload's contiguous parts."""
     parts = [memoryview(part) if isinstance(part, bytes) else part.data for part in payload]
     length = sum(part.nbytes for part in parts)
