@@ -83,9 +83,9 @@ def _row(
 
 
 def state(store: Store, entry: Entry) -> str:
-    """Its status; a run that nobody works on any more was interrupted."""
+    """Its status; a run that no process works on any more has died. The others need not be asked about."""
     if entry.status == "running" and not store.is_alive(entry):
-        return "interrupted"
+        return "died"
     return entry.status
 
 

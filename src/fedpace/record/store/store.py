@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from fedpace.disk.home import home
-from fedpace.disk.locks import is_locked
+from fedpace.disk.locks import OWNER, is_locked, locked
 from fedpace.errors import ConfigError, FedpaceError, StorageError, require, unknown
 from fedpace.record import rows
 from fedpace.record.rows import NAME, Entry
@@ -197,8 +197,17 @@ class Store:
             found = connection.execute(sql.select(STEPS).join(last, both))
             return {row.run: rows.record(row) for row in found}
 
+    @contextmanager
+    def working_on(self, entry: Entry) -> Iterator[None]:
+        """This process is: the run is alive as long as this lasts, and no longer than the process."""
+        folder = self.folder(entry.name)
+        with _plain_errors(f"the run store {self.url}"):
+            folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder, OWNER):
+            yield
+
     def is_alive(self, entry: Entry) -> bool:
-        """Whether a process on this machine is working on the run."""
+        """Whether a process on this machine is working on the run: a lock says so, which ends with the process."""
         return is_locked(self.folder(entry.name))
 
     # ------------------------------------------------------------ small print
