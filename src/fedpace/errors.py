@@ -19,6 +19,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
+import signal
 from collections.abc import Iterable
 from typing import Any
 
@@ -80,11 +81,11 @@ class CheckpointError(FedpaceError):
 
 
 class InterruptedRun(KeyboardInterrupt):
-    """Ctrl-C was pressed; `run` is the partial run."""
+    """Ctrl-C was pressed, or another signal came; `run` is the partial run."""
 
-    def __init__(self, run: Any) -> None:
-        super().__init__("interrupted")
-        self.run = run
+    def __init__(self, run: Any, number: int = signal.SIGINT) -> None:
+        super().__init__("interrupted" if number == signal.SIGINT else run.stopped)
+        self.run, self.signal = run, int(number)
 
 
 MAX_COUNT = 2**63 - 1  # what a database and a 64-bit loop can hold

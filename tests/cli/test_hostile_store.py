@@ -13,6 +13,7 @@ import pytest
 
 from fedpace.cli import main
 from fedpace.errors import StorageError
+from fedpace.record.rows import LISTED
 from fedpace.record.store import checkpoint
 from fedpace.record.store.store import DATABASE, Store
 
@@ -94,7 +95,9 @@ RUNS += [
 @pytest.mark.parametrize(("column", "value"), RUNS, ids=lambda value: str(value)[:20])
 def test_a_run_of_another_kind_is_one_line(home, fedpace, column: str, value: object) -> None:
     alter(home, "runs", column, value)
-    for words in READERS[:3]:
+    if column not in LISTED:  # the list of runs does not read it, and still shows which run to delete
+        assert fedpace("runs").code == 0
+    for words in READERS[column not in LISTED : 3]:
         said = fedpace(*words)
         assert said.code == 2 and said.err.count("\n") == 1 and said.err.isascii(), words
         assert said.err.startswith(f"fedpace {words[0]}: the run store ")
@@ -124,7 +127,7 @@ def test_a_run_of_another_kind_is_one_line(home, fedpace, column: str, value: ob
 )
 def test_a_step_of_another_kind_is_one_line(home, fedpace, column: str, value: object) -> None:
     alter(home, "steps", column, value)
-    for words in READERS:
+    for words in READERS[column != "metrics" :]:
         said = fedpace(*words)
         assert said.code == 2, words
         assert said.err == (

@@ -180,7 +180,8 @@ def test_an_interrupted_run_writes_what_was_learned(fedpace, tmp_path, monkeypat
 
     monkeypatch.setattr(Reporter, "stepped", ctrl_c)
     said = fedpace("run", "fedavg", *SMALL, "--json", tmp_path / "r.json", "--quiet")
-    assert (said.code, said.err) == (130, "fedpace run: interrupted\n")
+    how = "after step 2; to continue: fedpace resume fedavg-digits-1"
+    assert (said.code, said.err) == (130, f"fedpace run: interrupted {how}\n")
     assert len(json.loads((tmp_path / "r.json").read_text())["history"]) == 2
 
 

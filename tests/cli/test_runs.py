@@ -89,6 +89,7 @@ def test_an_interrupted_run_goes_on_to_the_same_file(fedpace, tmp_path, monkeypa
     assert sorted(file.name for file in store.folder("night").iterdir()) == [
         "lock",
         "model.safetensors",
+        "owner",
         "timeline.safetensors",
     ]
     assert [record.version for record in store.history(store["night"].id)] == [1, 2, 3, 4]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,15 +75,58 @@ def test_the_pool_gives_the_bits_of_inline(
     assert_same(inline_runs[name], run(algorithm, digits, "pool", workers))
 
 
-@pytest.mark.parametrize("model", ["softmax", "cnn_ca2fl", "resnet20_gn"])
-def test_for_every_way_to_solve(model: str) -> None:
-    """Compiled, as matrix products, by autograd; after this process has used torch on several threads."""
-    task = tasks.load("digits", clients=12, partition="iid", model=model, seed=1)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(4)
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """This process uses torch on so many threads, and has already done so."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
     try:
         torch.randn(600, 600) @ torch.randn(600, 600)
-        algorithm = algorithms.fedavg(client_lr=0.05, steps=2, batch_size=8, clients_per_round=3)
-        assert_same(run(algorithm, task, "inline", 1, rounds=2), run(algorithm, task, "pool", 2, rounds=2))
+        yield
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
+
+
+def own_network() -> tasks.TorchTask:
+    """A module of the user's, by autograd: convolution and normalisation."""
+    torch.manual_seed(5)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 6, 3, padding=1),
+        torch.nn.GroupNorm(2, 6),
+        torch.nn.Tanh(),
+        torch.nn.AdaptiveAvgPool2d(2),
+        torch.nn.Flatten(),
+        torch.nn.Linear(24, 10),
+    )
+    rng = np.random.default_rng(6)
+    data = [(rng.normal(size=(20, 1, 8, 8)).astype(np.float32), rng.integers(0, 10, 20)) for _ in range(12)]
+    clients = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in data]
+    return tasks.from_torch(module, torch.nn.functional.cross_entropy, clients, clients[0])
+
+
+NETWORKS: dict[str, Callable[[], tasks.TorchTask]] = {
+    **{
+        model: partial(tasks.load, "digits", clients=12, partition="iid", model=model, seed=1)
+        for model in ("softmax", "cnn_ca2fl", "resnet20_gn")
+    },
+    "own": own_network,
+}
+NETWORK_ALGORITHMS = {"fedavg": {"clients_per_round": 3}, "fedbuff": {"buffer": 2, "concurrency": 4}}
+
+
+@pytest.mark.parametrize(("network", "name"), [*((each, "fedavg") for each in NETWORKS), ("own", "fedbuff")])
+def test_for_every_way_to_solve(network: str, name: str) -> None:
+    """Compiled, as matrix products, by autograd: inline and in the pool, whatever torch's threads in this process are.
+
+    Evaluation included: metrics are part of the history.
+    """
+    task = NETWORKS[network]()
+    options = NETWORK_ALGORITHMS[name]
+    algorithm = getattr(algorithms, name)(client_lr=0.05, steps=2, batch_size=8, **options)
+    with torch_threads(1):
+        reference = run(algorithm, task, "inline", 1, rounds=2)
+    for threads in (1, 2, 4):
+        with torch_threads(threads):
+            assert_same(reference, run(algorithm, task, "pool", threads, rounds=2))
+            if threads > 1:
+                assert_same(reference, run(algorithm, task, "inline", 1, rounds=2))

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fedpace import algorithms
+
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
 RECORD = HERE / "kills.json"  # what the long test last saw
-
-ALL = (
-    "synchronous",
-    "momentum",
-    "stages",
-    "corrected",
-    "buffered",
-    "cached",
-    "packed cache",
-    "polled",
-    "arrivals",
-    "immediate",
-    "interrupting",
-    "averaging",
-    "replayed",
-    "compressed",
-    "lazy",
-    "two way",
-)
 
 
 def environment() -> dict[str, str]:
@@ -65,13 +51,27 @@ def test_killed_before_each_call_that_touches_the_disk() -> None:
     assert seen == {"case": "packed cache", "kills": 24, "different": 0}
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_at_each_of_the_chosen_moments(workers: int) -> None:
+    seen = killed("moments", "fedbuff", workers, 1, time.time_ns())
+    moments = ("first second", "checkpoint write", "final save", "resume")
+    assert seen == {"case": "fedbuff", "workers": workers, "kills": dict.fromkeys(moments, 1), "different": 0}
+
+
 @pytest.mark.long
-def test_killed_two_hundred_times() -> None:
-    seen = [killed("random", case, workers, 7, 1) for case in ALL for workers in (1, 2)]
-    total = sum(each["kills"] for each in seen)
-    RECORD.write_text(json.dumps({"kills": total, "of each": seen}, indent=1) + "\n")
-    assert total >= 200
-    assert [each for each in seen if each["different"]] == []
+def test_killed_a_thousand_times() -> None:
+    """Every named algorithm, inline and in the pool, as often at each of the four moments; FEDPACE_KILLS: how many."""
+    wanted = int(os.environ.get("FEDPACE_KILLS", "1000"))
+    pairs = list(itertools.product(algorithms.__all__, (1, 2)))
+    each = math.ceil(wanted / (4 * len(pairs)))
+    with ThreadPoolExecutor(os.cpu_count()) as several:
+        seen = list(several.map(lambda pair: killed("moments", *pair, each, 1), pairs))
+    total = sum(sum(one["kills"].values()) for one in seen)
+    different = sum(one["different"] for one in seen)
+    rows = ",\n".join(f"  {json.dumps(one)}" for one in seen)
+    RECORD.write_text(f'{{"kills": {total}, "different": {different}, "of each": [\n{rows}\n]}}\n')
+    assert total >= wanted
+    assert different == 0
 
 
 # ------------------------------------------------------------ the same from the command line

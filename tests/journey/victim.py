@@ -2,12 +2,16 @@
 
     python victim.py random CASE WORKERS KILLS SEED     SIGKILL after a random time, again and again
     python victim.py calls CASE CALLS                   SIGKILL before each of the first CALLS calls that touch the disk
+    python victim.py moments CASE WORKERS KILLS SEED    KILLS at each of the moments of MOMENTS, in turns
 
 Prints one JSON object. The runs use no torch, so that a fork is cheap and safe.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
+import itertools
 import json
 import os
 import random
@@ -16,6 +20,7 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +30,7 @@ from fedpace import algorithms
 from fedpace.link import TopK
 from fedpace.random import stream
 from fedpace.record import Checkpoints
+from fedpace.record.store.checkpointer import Checkpointer
 from fedpace.sim import Population
 
 CLIENTS, SIZE, ROUNDS = 10, 3000, 60
@@ -49,12 +55,32 @@ CASES: dict[str, Callable[[], Any]] = {
 }
 
 
-def simulate(case: str, folder: Path | None, workers: int = 1) -> fedpace.Run:
+CHOSEN: dict[str, Any] = {
+    "steps": 3,
+    "buffer": 3,
+    "concurrency": 6,
+    "clients_per_round": 5,
+    "draws": 4,
+    "rounds": ROUNDS,
+}
+
+
+def algorithm(case: str) -> Any:
+    """One of the cases above, or a named algorithm with as much of what is chosen as it knows."""
+    if case in CASES:
+        return CASES[case]()
+    function = getattr(algorithms, case)
+    known = inspect.signature(function).parameters
+    with warnings.catch_warnings(action="ignore"):  # of parameters that are unusual on purpose
+        return function(**{name: value for name, value in CHOSEN.items() if name in known})
+
+
+def simulate(case: str, folder: Path | None, workers: int = 1, *, at_end: bool = False) -> fedpace.Run:
     rng = stream(7, "data")
     task = fedpace.tasks.quadratics(rng.normal(size=(CLIENTS, SIZE)), initial=1.0)
     seconds = tuple(rng.uniform(0.5, 3.0, CLIENTS).tolist())
     return fedpace.simulate(
-        CASES[case](),
+        algorithm(case),
         task,
         Population(solve_s=seconds, noise_s=0.2, up_s=0.1, drop=0.03),
         rounds=ROUNDS,
@@ -62,7 +88,7 @@ def simulate(case: str, folder: Path | None, workers: int = 1) -> fedpace.Run:
         workers=workers,
         compute="pool" if workers > 1 else "inline",
         evaluate_every="2s",
-        checkpoint=None if folder is None else Checkpoints(folder, every=3, at_end=False),
+        checkpoint=None if folder is None else Checkpoints(folder, every=3, at_end=at_end),
     )
 
 
@@ -145,12 +171,91 @@ def at_calls(scratch: Path, case: str, calls: int) -> dict[str, Any]:
     return {"case": case, "kills": landed, "different": different}
 
 
+# ------------------------------------------------------------ at chosen moments
+
+
+def dying_within(seconds: float) -> None:
+    """The kernel ends this process by then, whatever it does; as abruptly as by SIGKILL, but at its own time."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
+
+
+def in_the_first_second(run: Callable[[], Any], dice: random.Random) -> None:
+    dying_within(dice.uniform(0.0, min(1.0, 0.3 * WHOLE_S[0])))
+    run()
+
+
+def in_a_checkpoint_write(run: Callable[[], Any], dice: random.Random) -> None:
+    dying_at(dice.randint(1, 100), run)
+
+
+def in_the_final_save(run: Callable[[], Any], dice: random.Random) -> None:
+    save = Checkpointer.save_the_end
+
+    def dying(self: Checkpointer, *args: Any, **options: Any) -> None:
+        dying_at(dice.randint(1, 6), lambda: save(self, *args, **options))
+
+    Checkpointer.save_the_end = dying  # type: ignore[method-assign]
+    run()
+
+
+def in_the_resume(run: Callable[[], Any], dice: random.Random) -> None:
+    """Of a run that was killed before: within 10 ms after it begins to read its checkpoint."""
+    resume = Checkpointer.resume
+
+    def dying(self: Checkpointer, *args: Any) -> bool:
+        dying_within(dice.uniform(0.0, 0.01))
+        return resume(self, *args)
+
+    Checkpointer.resume = dying  # type: ignore[method-assign]
+    run()
+
+
+MOMENTS: dict[str, Callable[[Callable[[], Any], random.Random], None]] = {
+    "first second": in_the_first_second,
+    "checkpoint write": in_a_checkpoint_write,
+    "final save": in_the_final_save,
+    "resume": in_the_resume,
+}
+WHOLE_S = [1.0]  # seconds of the whole run
+
+
+def at_moments(scratch: Path, case: str, workers: int, kills: int, seed: int) -> dict[str, Any]:
+    dice = random.Random(f"{case} {workers} {seed}")
+    expected = result(simulate(case, None))  # by one worker, never interrupted
+    began = time.perf_counter()
+    assert finished(scratch / "whole", case, workers) == expected
+    WHOLE_S[0] = time.perf_counter() - began
+    landed, different = dict.fromkeys(MOMENTS, 0), 0
+    for moment, number in itertools.product(MOMENTS, range(kills)):
+        folder = scratch / f"{moment}{number}".replace(" ", "-")
+        while not killed(folder, case, workers, moment, dice):  # it was over before
+            shutil.rmtree(folder, ignore_errors=True)
+        landed[moment] += 1
+        different += finished(folder, case, workers) != expected
+        shutil.rmtree(folder, ignore_errors=True)
+    return {"case": case, "workers": workers, "kills": landed, "different": different}
+
+
+def killed(folder: Path, case: str, workers: int, moment: str, dice: random.Random) -> bool:
+    """Whether the run in the folder died; before a resume that is to die, it dies in the middle."""
+    run = functools.partial(simulate, case, folder, workers, at_end=True)
+    own = random.Random(dice.random())
+    if moment == "resume":
+        died(lambda: dying_at(own.randint(30, 100), run))  # with some checkpoints written
+    return died(lambda: MOMENTS[moment](run, own))
+
+
+def died(work: Callable[[], None]) -> bool:
+    return os.WIFSIGNALED(os.waitpid(forked(work), 0)[1])
+
+
 def main() -> None:
     memory = Path("/dev/shm")  # a kill leaves what the system was told, on any file system: take the fastest
     scratch = Path(tempfile.mkdtemp(prefix="fedpace-kills-", dir=memory if memory.is_dir() else None))
     how, case, *rest = sys.argv[1:]
     try:
-        kill = {"random": at_random, "calls": at_calls}[how]
+        kill = {"random": at_random, "calls": at_calls, "moments": at_moments}[how]
         print(json.dumps(kill(scratch, case, *map(int, rest))))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -54,7 +54,8 @@ def test_what_goes_in_comes_out(store: Store) -> None:
     records = [record(1, loss=0.1 + 0.2), record(2), record(3, loss=1e-300, accuracy=1 / 3)]
     store.add(entry.id, records)
     assert store.history(entry.id) == records
-    assert store.last_steps() == {entry.id: records[2]}
+    [listed] = store.listing()
+    assert (listed.name, listed.steps, listed.metrics) == ("night", 3, records[2].metrics)
     store.set(entry.id, "diverged", counters={"solved": 4}, note="lower client_lr")
     ended = store["night"]
     assert (ended.status, ended.counters, ended.note) == ("diverged", {"solved": 4}, "lower client_lr")
@@ -64,8 +65,8 @@ def test_what_goes_in_comes_out(store: Store) -> None:
 def test_the_last_step_and_the_last_evaluated_one_differ(store: Store) -> None:
     run = begin(store).id
     store.add(run, [record(1, loss=2.0), record(2)])
-    assert store.last_steps()[run].version == 2
-    assert store.last_steps(evaluated=True)[run].metrics == {"loss": 2.0}
+    [listed] = store.listing()
+    assert (listed.steps, listed.metrics) == (2, {"loss": 2.0})
 
 
 def test_runs_without_a_name_get_the_next_free_one(store: Store) -> None:

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import inspect
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -63,8 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(verb, f"memory does not suffice for this ({error or 'nothing is left'})", 2)
     except OverflowError as error:
         return _fail(verb, f"a number is too large to compute with ({error})", 2)
-    except KeyboardInterrupt:
-        return _fail(verb, "interrupted", 130)
+    except KeyboardInterrupt as stop:
+        return _fail(verb, str(stop) or "interrupted", 128 + getattr(stop, "signal", signal.SIGINT))
     except SystemExit as stop:  # argparse after --help
         return int(stop.code or 0)
 

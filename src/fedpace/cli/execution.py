@@ -211,7 +211,7 @@ def execute(
                 store.delete(entry.name)  # what was refused at once is no run
             raise
     with tracked(track, what.algorithm.name, what.about()) as trackers:
-        return _simulate(what, traces=traces, progress=progress, observers=[*observers, *trackers])
+        return _simulate(what, [*observers, *trackers], traces=traces, progress=progress)
 
 
 def carry_on(
@@ -226,21 +226,33 @@ def carry_on(
     observers: Sequence[Observer] = (),
     track: Sequence[str] = (),
 ) -> Run:
-    """Run it to its end from wherever it is."""
+    """Run it to its end from wherever it is. From the first moment to the last it is seen to be alive."""
     from fedpace.record import Checkpoints
+
+    plan = Checkpoints(store.folder(entry.name), every, previous=previous, at_end=False)
+    options: dict[str, Any] = {"traces": traces, "progress": progress, "checkpoint": plan}
+    with store.working_on(entry):
+        return _carry_on(what, store, entry, observers, track, options)
+
+
+def _carry_on(
+    what: Experiment,
+    store: Store,
+    entry: Entry,
+    observers: Sequence[Observer],
+    track: Sequence[str],
+    options: Mapping[str, Any],
+) -> Run:
     from fedpace.record.store import checkpoint
     from fedpace.record.store.writer import Writer
 
-    folder = store.folder(entry.name)
-    if not checkpoint.exists(folder):
+    if not checkpoint.exists(store.folder(entry.name)):
         store.roll_back(entry.id, [])  # it starts over
     store.set(entry.id, "running")
-    plan = Checkpoints(folder, every, previous=previous, at_end=False)
     writer = Writer(store, entry.id, time.monotonic)
     try:
         with tracked(track, entry.name, entry.experiment) as trackers:
-            told = [writer, *observers, *trackers]
-            run = _simulate(what, traces=traces, progress=progress, checkpoint=plan, observers=told)
+            run = _simulate(what, [writer, *observers, *trackers], **options)
     except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
         error.run = _completed(error.run, entry, writer)
         full = isinstance(error, StorageError)  # then less is kept, and the first error is the one to tell
@@ -273,10 +285,17 @@ def _completed(run: Run, entry: Entry, writer: Writer) -> Run:
     return replace(run, summary={**run.summary, **known})
 
 
-def _simulate(what: Experiment, **options: Any) -> Run:
+def _simulate(what: Experiment, observers: Sequence[Observer], **options: Any) -> Run:
+    """To the end, or to the event at which a signal comes: InterruptedRun then, and the checkpoint is written."""
     from fedpace import simulate
+    from fedpace.cli.signals import interruptible
 
-    return simulate(what.algorithm, what.task, what.population, seed=what.seed, **what.how, **options)
+    with interruptible() as interruption:
+        how = {**what.how, **options, "observers": [*observers, interruption]}
+        run = simulate(what.algorithm, what.task, what.population, seed=what.seed, **how)
+        if interruption.signal is not None and run.stopped is not None:
+            raise InterruptedRun(run, interruption.signal)
+        return run
 
 
 def _begin(what: Experiment, store: Store, name: str | None) -> Entry:

@@ -71,7 +71,7 @@ def _rows(run: Run) -> list[tuple[str, str]]:
         (label, f"{run.counters[name]:,}") for name, label in _COUNTERS.items() if run.counters.get(name)
     ]
     rows += _compression(run)
-    rows += [("local solves", _solves(run))] if "sessions" in run.counters else []
+    rows += [("local solves", _solves(run))] if {"sessions", "solved"} <= run.counters.keys() else []
     rows += [("compute", str(run.summary["compute"]))] if "compute" in run.summary else []
     rows += (
         [("real time", format_seconds(run.summary["real_seconds"]))] if "real_seconds" in run.summary else []

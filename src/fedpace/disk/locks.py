@@ -11,16 +11,18 @@ from filelock import FileLock, Timeout
 from fedpace.errors import ConfigError
 
 NAME = "lock"
+ASKING_SECONDS = 0.2  # longer than anybody who only asks whether it is locked holds it
+OWNER = "owner"  # of a run in the store, held from before its first checkpoint until its result is written
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, name: str = NAME) -> Iterator[None]:
     """ConfigError if another process is at work in the folder.
 
     The lock belongs to this process alone: one that is forked meanwhile, such as a worker, closes its copy of the
     open file at once (`filelock` does that), and one that is spawned never has any.
     """
-    lock = FileLock(folder / NAME, blocking=False)
+    lock = FileLock(folder / name, timeout=ASKING_SECONDS, poll_interval=0.01)
     try:
         lock.acquire()
     except Timeout:
@@ -33,10 +35,14 @@ def locked(folder: Path) -> Iterator[None]:
 
 def is_locked(folder: Path) -> bool:
     """Whether some process is at work in the folder."""
-    if not (folder / NAME).exists():  # to ask for a lock makes its file, and its folder
+    return any(_is_held(folder / name) for name in (NAME, OWNER))
+
+
+def _is_held(file: Path) -> bool:
+    if not file.exists():  # to ask for a lock makes its file, and its folder
         return False
     try:
-        with FileLock(folder / NAME, blocking=False):
+        with FileLock(file, blocking=False):
             return False
     except OSError:
         return True

@@ -39,6 +39,21 @@ class Entry:
     note: str
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a list of all runs says of one: only what is shown is read, so that thousands are cheap."""
+
+    name: str
+    algorithm: str
+    task: str
+    seed: int
+    rounds: int
+    status: str
+    began: datetime
+    steps: int  # taken
+    metrics: Mapping[str, float]  # of the newest step that was evaluated
+
+
 _JSON = ("experiment", "arguments", "about", "counters", "summary", "traffic")
 _LANE = dict.fromkeys(
     (
@@ -82,10 +97,33 @@ def entry(row: Any) -> Entry:
     if not wrong and not NAME.fullmatch(found["name"]):
         wrong = ["name"]
     if wrong:
-        raise StorageError(
-            f"the run store has a damaged run, {found['name']!r}: {', '.join(wrong)} of another kind"
-        )
+        raise _damaged(found["name"], wrong)
     return Entry(**found)
+
+
+LISTED = ("id", *(each.name for each in fields(Listed)))  # columns, as far as runs have them
+_LISTED: dict[str, Any] = {
+    **{name: shape for name, shape in _SHAPES.items() if name in LISTED[1:]},
+    "steps": Whole,
+    "metrics": {str: Number},
+}
+
+
+def listed(row: Any) -> Listed:
+    """A row of the list of runs; StorageError if it is none that fedpace has written."""
+    found = {name: _read(row, name, name == "metrics") for name in _LISTED}
+    wrong = [name for name, shape in _LISTED.items() if not fits(found[name], shape)]
+    if not wrong and not NAME.fullmatch(found["name"]):
+        wrong = ["name"]
+    if wrong == ["metrics"]:
+        raise StorageError(f"the run store has a damaged step of run {row.id!r}: metrics of another kind")
+    if wrong:
+        raise _damaged(found["name"], wrong)
+    return Listed(**found)
+
+
+def _damaged(name: object, wrong: Sequence[str]) -> StorageError:
+    return StorageError(f"the run store has a damaged run, {name!r}: {', '.join(wrong)} of another kind")
 
 
 def _fits_inside(value: Mapping[str, Any], shapes: Mapping[str, Any]) -> bool:

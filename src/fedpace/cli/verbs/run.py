@@ -105,5 +105,13 @@ def _finish(run: Run, task: Task, args: argparse.Namespace) -> None:
 
 
 def _ended_early(error: FedpaceError | InterruptedRun, verb: str) -> int:
-    print(f"fedpace {verb}: {error}", file=sys.stderr)
-    return 3 if isinstance(error, DivergedError) else 130 if isinstance(error, InterruptedRun) else 2
+    print(f"fedpace {verb}: {error}{_how_to_continue(error)}", file=sys.stderr)
+    if isinstance(error, InterruptedRun):
+        return 128 + error.signal
+    return 3 if isinstance(error, DivergedError) else 2
+
+
+def _how_to_continue(error: FedpaceError | InterruptedRun) -> str:
+    if not isinstance(error, InterruptedRun) or "name" not in error.run.summary:
+        return ""
+    return f" after step {len(error.run.history)}; to continue: fedpace resume {error.run.summary['name']}"

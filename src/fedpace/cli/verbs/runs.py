@@ -7,14 +7,14 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli import show
+from fedpace.cli import listing, show
 from fedpace.cli.parser import Parser
 from fedpace.errors import ConfigError
 from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
+    from fedpace.record.rows import Listed
     from fedpace.record.store.store import Entry, Store
-    from fedpace.sim.observer import StepRecord
 
 HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "began")
 
@@ -57,35 +57,30 @@ def command(args: argparse.Namespace) -> int:
 
 
 def _list(store: Store) -> None:
-    last = store.last_steps()
-    evaluated = store.last_steps(evaluated=True)
-    rows = [_row(store, entry, last.get(entry.id), evaluated.get(entry.id)) for entry in store.entries()]
+    rows = [_row(store, run) for run in store.listing()]
     if rows:
-        show.table(HEADER, rows, align="lllrrrrll")
+        listing.lines(HEADER, rows, align="lllrrrrll")
     else:
         print(f"no run is kept in {store.home}")
 
 
-def _row(
-    store: Store, entry: Entry, last: StepRecord | None, evaluated: StepRecord | None
-) -> tuple[str, ...]:
-    learned = evaluated.metrics if evaluated else {}
+def _row(store: Store, run: Listed) -> tuple[str, ...]:
     return (
-        entry.name,
-        entry.algorithm,
-        entry.task,
-        str(entry.seed),
-        f"{last.version if last else 0}/{entry.rounds}",
-        *(f"{learned[name]:.4f}" if name in learned else "" for name in ("accuracy", "loss")),
-        state(store, entry),
-        f"{entry.began:%Y-%m-%d %H:%M}",
+        run.name,
+        run.algorithm,
+        run.task,
+        str(run.seed),
+        f"{run.steps}/{run.rounds}",
+        *(f"{run.metrics[name]:.4f}" if name in run.metrics else "" for name in ("accuracy", "loss")),
+        state(store, run),
+        f"{run.began:%Y-%m-%d %H:%M}",
     )
 
 
-def state(store: Store, entry: Entry) -> str:
-    """Its status; a run that nobody works on any more was interrupted."""
+def state(store: Store, entry: Entry | Listed) -> str:
+    """Its status; a run that no process works on any more has died. The others need not be asked about."""
     if entry.status == "running" and not store.is_alive(entry):
-        return "interrupted"
+        return "died"
     return entry.status
 
 

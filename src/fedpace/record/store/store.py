@@ -10,22 +10,22 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
-from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
 
 from fedpace.disk.home import home
-from fedpace.disk.locks import is_locked
-from fedpace.errors import ConfigError, FedpaceError, StorageError, require, unknown
+from fedpace.disk.locks import OWNER, is_locked, locked
+from fedpace.errors import ConfigError, StorageError, require, unknown
 from fedpace.record import rows
-from fedpace.record.rows import NAME, Entry
+from fedpace.record.rows import LISTED, NAME, Entry, Listed
+from fedpace.record.store.database import add_columns, engine, plain_errors
 from fedpace.record.store.tables import ABOUT, METADATA, RUNS, SCHEMA, STEPS
 from fedpace.sim.observer import StepRecord
 from fedpace.untrusted import Number, fits
@@ -33,7 +33,6 @@ from fedpace.untrusted import Number, fits
 __all__ = ["DATABASE", "Entry", "Store", "home"]
 
 DATABASE = "runs.sqlite"
-BUSY_SECONDS = 60.0  # how long a writer waits for another
 _LOCK = 0x66656470616365  # "fedpace"
 
 
@@ -44,9 +43,9 @@ class Store:
         self.home = Path(folder) if folder is not None else home()
         chosen, own = url or os.environ.get("FEDPACE_STORE"), str(self.home / DATABASE)
         self.url = chosen or f"sqlite:///{own}"
-        with _plain_errors(f"the run store {self.url}"):
+        with plain_errors(f"the run store {self.url}"):
             self.home.mkdir(parents=True, exist_ok=True)
-            self._engine = _engine(sql.make_url(chosen) if chosen else sql.URL.create("sqlite", database=own))
+            self._engine = engine(sql.make_url(chosen) if chosen else sql.URL.create("sqlite", database=own))
             self._prepare()
 
     def close(self) -> None:
@@ -170,6 +169,23 @@ class Store:
         with self._reading() as connection:
             return [rows.entry(row) for row in connection.execute(sql.select(RUNS).order_by(RUNS.c.id))]
 
+    def listing(self) -> list[Listed]:
+        """All runs, the oldest first, each with how far it is: one query, which looks at the ends of histories."""
+        newest = sql.select(STEPS).where(STEPS.c.run == RUNS.c.id).order_by(STEPS.c.version.desc()).limit(1)
+        evaluated = newest.where(STEPS.c.metrics != "{}")
+        taken, metrics = (
+            part.with_only_columns(column).scalar_subquery()
+            for part, column in ((newest, STEPS.c.version), (evaluated, STEPS.c.metrics))
+        )
+        ends = (
+            sql.func.coalesce(taken, 0).label("steps"),
+            sql.func.coalesce(metrics, "{}").label("metrics"),
+        )
+        shown = [column for column in RUNS.c if column.name in LISTED]
+        with self._reading() as connection:
+            found = connection.execute(sql.select(*shown, *ends).order_by(RUNS.c.id))
+            return [rows.listed(row) for row in found]
+
     def same(self, fingerprint: str) -> list[Entry]:
         """The runs of one experiment, the newest first."""
         query = sql.select(RUNS).where(RUNS.c.fingerprint == fingerprint).order_by(RUNS.c.id.desc())
@@ -188,17 +204,17 @@ class Store:
             times = [at if fits(at, Number) else None for at in connection.execute(query).scalars()]
         return list(accumulate(times, lambda last, now: last if now is None else now, initial=0.0))[1:]
 
-    def last_steps(self, *, evaluated: bool = False) -> dict[int, StepRecord]:
-        """The newest record of each run, or the newest with metrics, by the run's number."""
-        newest = sql.select(STEPS.c.run, sql.func.max(STEPS.c.version).label("version")).group_by(STEPS.c.run)
-        last = (newest.where(STEPS.c.metrics != "{}") if evaluated else newest).subquery()
-        both = (STEPS.c.run == last.c.run) & (STEPS.c.version == last.c.version)
-        with self._reading() as connection:
-            found = connection.execute(sql.select(STEPS).join(last, both))
-            return {row.run: rows.record(row) for row in found}
+    @contextmanager
+    def working_on(self, entry: Entry) -> Iterator[None]:
+        """This process is: the run is alive as long as this lasts, and no longer than the process."""
+        folder = self.folder(entry.name)
+        with plain_errors(f"the run store {self.url}"):
+            folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder, OWNER):
+            yield
 
-    def is_alive(self, entry: Entry) -> bool:
-        """Whether a process on this machine is working on the run."""
+    def is_alive(self, entry: Entry | Listed) -> bool:
+        """Whether a process on this machine is working on the run: a lock says so, which ends with the process."""
         return is_locked(self.folder(entry.name))
 
     # ------------------------------------------------------------ small print
@@ -216,7 +232,7 @@ class Store:
                     f"{self.url} was written by a newer fedpace (schema {schema}); this one reads up to {SCHEMA}"
                 )
             elif schema < SCHEMA:
-                _add_columns(connection)
+                add_columns(connection)
                 connection.execute(sql.update(ABOUT).values(schema=SCHEMA))
 
     def _free_names(self, stem: str) -> Iterator[str]:
@@ -232,71 +248,10 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with _plain_errors(f"the run store {self.url}"), self._engine.begin() as connection:
+        with plain_errors(f"the run store {self.url}"), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with _plain_errors(f"the run store {self.url}"), self._engine.connect() as connection:
+        with plain_errors(f"the run store {self.url}"), self._engine.connect() as connection:
             yield connection.execution_options(reads=True)
-
-
-def _engine(url: sql.URL) -> Engine:
-    try:
-        engine = sql.create_engine(url, **_options(url))
-    except (SQLAlchemyError, ImportError) as error:
-        raise ConfigError(
-            f"the run store must be a database URL with an installed driver ({error})"
-        ) from None
-    if engine.dialect.name == "sqlite":
-        sql.event.listen(engine, "connect", _set_up_sqlite)
-        sql.event.listen(engine, "begin", _begin_sqlite)
-    return engine
-
-
-def _options(url: sql.URL) -> dict[str, Any]:
-    busy = {"connect_args": {"timeout": BUSY_SECONDS}}
-    return busy if url.get_backend_name() == "sqlite" else {"pool_pre_ping": True}
-
-
-def _set_up_sqlite(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # transactions are begun below
-    with suppress(sqlite3.OperationalError):  # another process is just doing it, and it lasts
-        connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute(
-        "PRAGMA synchronous=NORMAL"
-    )  # whole after a power cut; checkpoints repair the last second
-    connection.execute("PRAGMA foreign_keys=ON")
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    """Writers queue at the beginning: none fails half way because another was faster."""
-    reads = connection.get_execution_options().get("reads", False)
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
-
-
-def _add_columns(connection: Connection) -> None:
-    """Bring the tables of an older fedpace up to date; what it did not know stays empty."""
-    there = sql.inspect(connection)
-    for table in METADATA.sorted_tables:
-        known = {column["name"] for column in there.get_columns(table.name)}
-        for column in table.columns:
-            if column.name not in known:
-                text = sql.schema.CreateColumn(column).compile(dialect=connection.dialect)
-                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {text}")
-
-
-@contextmanager
-def _plain_errors(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (IntegrityError, FedpaceError):
-        raise
-    except (
-        SQLAlchemyError,
-        OSError,
-        ValueError,
-        TypeError,
-    ) as error:  # the last two: of columns that are no dates
-        reason = getattr(error, "orig", None) or getattr(error, "strerror", None) or error
-        raise StorageError(f"{what} could not be used ({reason})") from None

@@ -1,0 +1,63 @@
+"""Tables of thousands of rows, which look like those of `show.table` and are a hundred times cheaper to lay out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from fedpace.cli import show
+from fedpace.untrusted import visible
+
+GAP = "  "
+
+
+def lines(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> None:
+    """One line for each row, no wider than the terminal; `align` has one of l(eft) and r(ight) per column."""
+    from rich.text import Text
+
+    console = show.console()
+    cells = [[visible(cell) for cell in row] for row in (header, *rows)]
+    widths = _narrowed([max(map(_width, column)) for column in zip(*cells, strict=True)], console.width)
+    first, *others = (_line(row, widths, align) for row in cells)
+    console.print(
+        Text(first, style="bold"), Text("─" * (sum(widths) + len(GAP) * (len(widths) - 1))), sep="\n"
+    )
+    sys.stdout.write("".join(f"{line}\n" for line in others))
+
+
+def _line(row: Sequence[str], widths: Sequence[int], align: str) -> str:
+    fitted = (_cell(text, width, side) for text, width, side in zip(row, widths, align, strict=True))
+    return GAP.join(fitted).rstrip()
+
+
+def _cell(text: str, width: int, side: str) -> str:
+    if (taken := _width(text)) > width:
+        text, taken = _cut(text, width)
+    gap = " " * (width - taken)
+    return gap + text if side == "r" else text + gap
+
+
+def _cut(text: str, width: int) -> tuple[str, int]:
+    """As much of a text as fits, and its width."""
+    while _width(text) > max(width - 1, 0):
+        text = text[:-1]
+    return f"{text}…", _width(text) + 1
+
+
+def _width(text: str) -> int:
+    """In columns of a terminal, where some letters take two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _narrowed(widths: list[int], total: int) -> list[int]:
+    """The widest columns give way until all fit; none below four letters."""
+    over = sum(widths) + len(GAP) * (len(widths) - 1) - total
+    while over > 0 and max(widths) > 4:
+        widest = widths.index(max(widths))
+        widths[widest] -= 1
+        over -= 1
+    return widths
