@@ -1,4 +1,4 @@
-"""Several runs of several algorithms side by side: what each needs to get somewhere, as numbers and as one picture."""
+"""Several runs of several algorithms side by side: their cost to reach a target, as numbers and as one picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDE = 8.0  # from such a ratio on, what is small would be a stroke on a linear axis
+WIDE = 8.0  # from this ratio on, small values would vanish on a linear axis
 
 Target = tuple[str, float]
 Points = tuple[list[float], list[float], list[float], list[float]]  # steps, seconds, bytes, metric
@@ -24,7 +24,7 @@ Points = tuple[list[float], list[float], list[float], list[float]]  # steps, sec
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Means over the runs that got there."""
+    """Means over the runs that reached the target."""
 
     runs: int
     steps: float
@@ -35,12 +35,12 @@ class Cost:
 
 
 def rises(metric: str) -> bool:
-    """Accuracy is to rise, every other metric to fall."""
+    """Accuracy is maximised, every other metric minimised."""
     return metric.startswith("accuracy")
 
 
 def reached(run: Run, goal: Target) -> Run | None:
-    """The run up to its first step at the goal."""
+    """The run up to its first step at the target."""
     metric, value = goal
     for at, record in enumerate(run.history, start=1):
         found = record.metrics.get(metric)
@@ -50,7 +50,7 @@ def reached(run: Run, goal: Target) -> Run | None:
 
 
 def cost(runs: Sequence[Run], goal: Target | None) -> Cost | None:
-    """What it took to reach the goal, or to come to the end; None if no run did."""
+    """The cost to reach the target, or to finish; None if no run did."""
     there = list(runs) if goal is None else [found for run in runs if (found := reached(run, goal))]
     if not there:
         return None
@@ -67,7 +67,7 @@ def cost(runs: Sequence[Run], goal: Target | None) -> Cost | None:
 
 
 def final(runs: Sequence[Run], metric: str) -> tuple[float, float | None] | None:
-    """Mean and standard deviation of a metric's last value; no deviation for one run, None where nobody has it."""
+    """Mean and standard deviation of a metric's last value; no deviation for one run, None if no run has it."""
     values = [run.metrics[metric] for run in runs if metric in run.metrics]
     if not values:
         return None
@@ -75,7 +75,7 @@ def final(runs: Sequence[Run], metric: str) -> tuple[float, float | None] | None
 
 
 def picture(runs: Mapping[str, Sequence[Run]], goal: Target | None = None, title: str = "") -> Figure:
-    """One metric against server steps, virtual seconds and traffic; the mean over seeds thick, each seed thin."""
+    """One metric over server steps, virtual seconds and traffic; the mean over seeds thick, each seed thin."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -118,7 +118,7 @@ def _draw(row: Sequence[Axes], seeds: Sequence[Points], label: str, colour: str)
 
 
 def _points(run: Run, metric: str, unit: float) -> Points:
-    """Where the metric was measured."""
+    """The steps at which the metric was evaluated."""
     sent = accumulate(record.bytes_up + record.bytes_down for record in run.history)
     rows = [
         (float(record.version), record.virtual_seconds, total / unit, record.metrics[metric])

@@ -1,4 +1,4 @@
-"""Pictures of runs: what was learned against steps, virtual time and traffic."""
+"""Curves of runs: accuracy and loss over steps, virtual time and traffic."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STYLE: dict[Any, Any] = {
 
 
 def curves(runs: Mapping[str, Run], title: str = "") -> Figure:
-    """Accuracy and loss of each run against server steps, virtual seconds and bytes in both directions."""
+    """Accuracy and loss of each run over server steps, virtual seconds and bytes in both directions."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -61,12 +61,12 @@ def curves(runs: Mapping[str, Run], title: str = "") -> Figure:
 
 
 def words(text: str) -> str:
-    """Text as text: matplotlib would typeset what stands between dollar signs, or refuse to."""
+    """Plain text: matplotlib would typeset anything between dollar signs, or refuse to."""
     return visible(text).replace("$", r"\$")
 
 
 def require_picture(path: str | Path, what: str) -> Path:
-    """The path, once it is sure that a picture can be put there; ConfigError otherwise."""
+    """The path, if a picture can be written there; ConfigError otherwise."""
     ending = Path(path).suffix
     require(ending in ENDINGS, what, str(path), f"a file that ends in {', '.join(ENDINGS)}")
     return files.require_writable(path, what)
