@@ -1,4 +1,4 @@
-"""How long it takes until something happens."""
+"""Seconds from a command to its first output."""
 
 from __future__ import annotations
 

@@ -31,15 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--rounds", type=count, default=50, metavar="N", help="server steps (default: %(default)s)"
     )
-    what.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
-    what.add_argument(
-        "--set",
-        type=setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a parameter of the algorithm, again and again; `fedpace list ALGORITHM` shows them",
-    )
+    add_settings(what)
     how = parser.add_argument_group("execution")
     how.add_argument(
         "--compute", default="auto", metavar="ENGINE", help="engine for local training (default: %(default)s)"
@@ -56,6 +48,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="1",
         metavar="N",
         help="steps (10), virtual seconds (30s) or traffic (5MB) (default: %(default)s)",
+    )
+
+
+def add_settings(group: argparse._ArgumentGroup) -> None:
+    """--seed and --set."""
+    group.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
+    group.add_argument(
+        "--set",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the algorithm (repeatable); see `fedpace list ALGORITHM`",
     )
 
 

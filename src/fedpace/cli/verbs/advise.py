@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli.advise.problem import PROBLEM
-from fedpace.cli.parser import count, number, seed, share
-from fedpace.cli.settings import setting
+from fedpace.cli.experiment import add_settings
+from fedpace.cli.parser import count, number, share
 from fedpace.errors import ConfigError
 
 MOST_STEPS = 1_000_000  # of a session: bounds sum over every one of them
@@ -52,15 +52,7 @@ def _add_experiment(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--model", metavar="NAME", help="network (default: the task's own)")
     what.add_argument("--population", metavar="P", help="devices, which determine delays; see `fedpace list`")
     what.add_argument("--rounds", type=count, default=100, metavar="T", help="default: %(default)s")
-    what.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
-    what.add_argument(
-        "--set",
-        type=setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a parameter of ALGORITHM, again and again; `fedpace list ALGORITHM` shows them",
-    )
+    add_settings(what)
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:

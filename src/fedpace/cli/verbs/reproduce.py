@@ -112,7 +112,7 @@ def _write(experiment: Reproduction, results: object, args: argparse.Namespace) 
     page.require_no_fewer(experiment, args.edition, results, folder)  # type: ignore[arg-type]
     written = page.write(experiment, args.edition, results, folder, line)  # type: ignore[arg-type]
     page.write_index([reproduce.experiment(name) for name in reproduce.NAMES], folder)
-    for finding in experiment.findings(args.edition, results):  # type: ignore[arg-type]
+    for finding in experiment.procedure.findings(args.edition, results):  # type: ignore[arg-type]
         print(f"{finding.verdict:<18} {finding.claim}: {finding.ours}")
     _say(f"page: {written}")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from fedpace.record.report.plot import COLOURS, STYLE, words
+from fedpace.record.report.points import Points, points
 from fedpace.record.run.run import Run
 from fedpace.record.run.units import byte_unit
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 WIDE = 8.0  # from this ratio on, small values would vanish on a linear axis
 
 Target = tuple[str, float]
-Points = tuple[list[float], list[float], list[float], list[float]]  # steps, seconds, bytes, metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def picture(runs: Mapping[str, Sequence[Run]], goal: Target | None = None, title
     with rc_context(STYLE):
         figure = Figure(figsize=(12, 4.2), layout="constrained")
         row = figure.subplots(1, 3, sharey=True)
-        drawn = {label: [_points(run, metric, unit) for run in own] for label, own in runs.items()}
+        drawn = {label: [points(run, metric, unit) for run in own] for label, own in runs.items()}
         for at, (label, seeds) in enumerate(drawn.items()):
             _draw(row, seeds, label, COLOURS[at % len(COLOURS)])
         for at in (1, 2):
@@ -117,17 +116,6 @@ def _draw(row: Sequence[Axes], seeds: Sequence[Points], label: str, colour: str)
     row[0].plot([], [], color=colour, linewidth=2.0, label=words(label))
 
 
-def _points(run: Run, metric: str, unit: float) -> Points:
-    """The steps at which the metric was evaluated."""
-    sent = accumulate(record.bytes_up + record.bytes_down for record in run.history)
-    rows = [
-        (float(record.version), record.virtual_seconds, total / unit, record.metrics[metric])
-        for record, total in zip(run.history, sent, strict=True)
-        if metric in record.metrics
-    ]
-    return tuple(list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])  # type: ignore[return-value]
-
-
 def _mean(seeds: Sequence[Points]) -> Points | None:
     """Point by point, where all seeds were measured after the same steps."""
     if len(seeds) < 2 or any(each[0] != seeds[0][0] for each in seeds):
@@ -136,7 +124,7 @@ def _mean(seeds: Sequence[Points]) -> Points | None:
         [statistics.mean(values) for values in zip(*columns, strict=True)]
         for columns in zip(*seeds, strict=True)
     )
-    return tuple(means)  # type: ignore[return-value]
+    return Points(*means)
 
 
 def _metric(runs: Mapping[str, Sequence[Run]]) -> str:

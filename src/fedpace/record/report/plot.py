@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedpace.disk import files
 from fedpace.errors import require
+from fedpace.record.report.points import points, spans_decades
 from fedpace.record.run.units import byte_unit
 from fedpace.untrusted import visible
 
@@ -83,24 +83,16 @@ def save(figure: Figure, path: str | Path) -> None:
 def _draw_row(row: Sequence[Axes], metric: str, runs: Mapping[str, Run]) -> None:
     unit, _ = _traffic_unit(runs)
     for (label, run), colour in zip(runs.items(), _cycle(COLOURS, len(runs)), strict=True):
-        traffic = accumulate(record.bytes_up + record.bytes_down for record in run.history)
-        points = [
-            (record.version, record.virtual_seconds, sent / unit, record.metrics[metric])
-            for record, sent in zip(run.history, traffic, strict=True)
-            if metric in record.metrics
-        ]
-        *xs, ys = zip(*points, strict=True) if points else ((), (), (), ())
+        *xs, ys = points(run, metric, unit)
         for axes, x in zip(row, xs, strict=True):
             marker = "o" if len(x) == 1 else None
             axes.plot(x, ys, color=colour, linewidth=1.8, label=words(label), marker=marker)
     row[0].set_ylabel(metric)
-    if metric == "loss" and _spans_decades(runs):
+    losses = [
+        record.metrics["loss"] for run in runs.values() for record in run.history if "loss" in record.metrics
+    ]
+    if metric == "loss" and spans_decades(losses):
         row[0].set_yscale("log")
-
-
-def _spans_decades(runs: Mapping[str, Run]) -> bool:
-    losses = [r.metrics["loss"] for run in runs.values() for r in run.history if "loss" in r.metrics]
-    return bool(losses) and min(losses) > 0 and max(losses) / min(losses) > 20
 
 
 def _traffic_unit(runs: Mapping[str, Run]) -> tuple[float, str]:

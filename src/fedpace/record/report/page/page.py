@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from itertools import accumulate
 from typing import Any
 
 from fedpace.record.report.page import shares, svg
 from fedpace.record.report.page.text import escape
+from fedpace.record.report.points import points, spans_decades
 from fedpace.record.run.run import Run
 from fedpace.record.run.timeline import UNUSED, Stretch
 from fedpace.record.run.units import byte_unit, format_bytes, format_seconds
@@ -143,25 +143,20 @@ def _curves(runs: Sequence[StoredRun]) -> str:
         if any(metric in stored.run.metrics for stored in runs):
             for place, axis in enumerate(axes):
                 series = [_series(at, stored, metric, place, unit) for at, stored in enumerate(runs)]
-                chart = svg.line_chart(series, axis, metric, log=metric == "loss" and _spans_decades(series))
+                chart = svg.line_chart(
+                    series,
+                    axis,
+                    metric,
+                    log=metric == "loss" and spans_decades(y for each in series for y in each.ys),
+                )
                 cards.append(_card(f"{metric} over {axis}", chart, readout=True))
     inside = "".join(cards) or "<p>Not evaluated.</p>"
     return _section("Curves", f'<div class="grid-of-cards">{inside}</div>')
 
 
 def _series(at: int, stored: StoredRun, metric: str, place: int, unit: float) -> svg.Series:
-    sent = accumulate(record.bytes_up + record.bytes_down for record in stored.run.history)
-    points = [
-        ((float(record.version), record.virtual_seconds, total / unit)[place], record.metrics[metric])
-        for record, total in zip(stored.run.history, sent, strict=True)
-        if metric in record.metrics
-    ]
-    return svg.Series(stored.label, at % svg.COLOURS, [x for x, _ in points], [y for _, y in points])
-
-
-def _spans_decades(series: Sequence[svg.Series]) -> bool:
-    values = [y for each in series for y in each.ys]
-    return bool(values) and min(values) > 0 and max(values) / min(values) > 20
+    found = points(stored.run, metric, unit)
+    return svg.Series(stored.label, at % svg.COLOURS, found[place], found.values)
 
 
 # ------------------------------------------------------------ client timeline, staleness, participation
