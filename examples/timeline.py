@@ -12,7 +12,7 @@ import fedpace
 from fedpace import algorithms
 from fedpace.record.report.gantt import gantt
 from fedpace.record.report.plot import save
-from fedpace.record.run.usage import ages_of_all
+from fedpace.record.run.usage import staleness_of_all
 from fedpace.sim import Population
 
 STEPS = 12
@@ -34,7 +34,7 @@ def main(plot: str | None = None) -> None:
         lines = run.clients()
         busy = sum(line.busy for line in lines) / task.clients
         used, wasted = sum(line.used for line in lines), sum(line.wasted for line in lines)
-        staleness = "  ".join(f"{steps}: {count}" for steps, count in ages_of_all(lines).items())
+        staleness = "  ".join(f"{steps}: {count}" for steps, count in staleness_of_all(lines).items())
         print(f"{name:15}{run.virtual_seconds:>9.2f}{busy:>7.0%}{used:>6}{wasted:>8}   {staleness}")
         if plot is not None and name == "DeFedAvg-nIID":
             save(gantt(run.timeline(), f"{name}: numbers are model versions, lines are server steps"), plot)

@@ -101,7 +101,7 @@ def test_progress_is_shown_on_stderr_only_when_asked_for(task, capsys) -> None:
     assert capsys.readouterr() == ("", "")
     fedpace.simulate(fedpace.algorithms.fedavg(steps=1), task, rounds=2, progress=True)
     out, err = capsys.readouterr()
-    assert out == "" and err.startswith("fedavg on quadratics, 2 clients\n  round 1/2  loss ")
+    assert out == "" and err.startswith("fedavg on quadratics, 2 clients\n  step 1/2  loss ")
 
 
 def test_a_finished_run_lets_go_of_its_task_at_once() -> None:

@@ -49,7 +49,7 @@ def test_epochs_and_sizes(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_equal_work_needs_no_fednova(capsys: pytest.CaptureFixture[str]) -> None:
     assert advise(capsys, "--steps", "5,5").endswith(
-        "plain averaging is (almost) unbiased here: fedavg will do\n"
+        "plain averaging is (almost) consistent here: fedavg suffices\n"
     )
 
 
@@ -119,7 +119,7 @@ def test_every_papers_algorithm(
     words = [word for setting in ("steps=3", *settings) for word in ("--set", setting)]
     text = advise(capsys, name, "--clients", "20", *words)
     assert said in squeezed(text)
-    assert "recommended to begin with: client_lr" in text
+    assert "recommended to start with: client_lr" in text
 
 
 def test_rows_of_a_named_algorithm_all_have_a_standing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,14 +188,14 @@ def test_the_picture_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["--estimate"], "--estimate must come with an algorithm, as in `fedpace advise fedgm`; got none"),
         (["--set", "beta=0.5"], "--set must come with an algorithm, as in `fedpace advise fedgm`; got none"),
         (["fedgmm"], "algorithm must be one of"),
-        (["fedgm"], "the work of clients must be known: --task, --samples or --set steps=K; got epochs and"),
+        (["fedgm"], "local steps must be known: give --task, --samples or --set steps=K; got epochs and"),
         (
             ["fedgm", "--set", "steps=5", "--estimate"],
-            "--estimate must come with --task, on which to measure",
+            "--estimate needs --task to measure on",
         ),
         (
             ["fedgm", "--set", "steps=5", "--plot", "a.png"],
-            "--plot must come with --task, on which to measure",
+            "--plot needs --task to measure on",
         ),
         (
             ["fedasync", "--set", "steps=5"],

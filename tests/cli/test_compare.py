@@ -53,7 +53,7 @@ def test_one_row_per_algorithm_and_one_picture(fedpace, tmp_path) -> None:
     assert said.code == 0 and said.err == ""
     rows = [line.split() for line in said.out.splitlines()]
     assert [row[0] for row in rows if row and row[0] in ("fedavg", "fedsgd")] == ["fedavg", "fedsgd"]
-    assert "steps, time and traffic until accuracy 0.99" in said.out
+    assert "server steps, time and traffic to reach accuracy 0.99" in said.out
     assert said.out.count("not reached") == 2
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 

@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "runs.md"
 
 def test_every_run_is_kept_under_a_name_of_its_own(fedpace) -> None:
     said = fedpace("run", "fedavg", *SMALL[:-1])
-    assert "kept as" in said.out and "fedavg-digits-1" in said.out
+    assert "saved as" in said.out and "fedavg-digits-1" in said.out
     fedpace("run", "fedavg", *SMALL, "--name", "night")
     fedpace("run", "fedavg", *SMALL, "--no-store")
     assert [(entry.name, entry.status) for entry in Store().entries()] == [

@@ -66,12 +66,12 @@ def test_every_part_is_there(kept: StoredRun) -> None:
     headings = re.findall("<h2>(.*?)</h2>", text)
     assert headings == [
         "Results",
-        "What was learned",
-        "Who did what when",
+        "Curves",
+        "Client timeline",
         "Staleness and participation",
         "Traffic",
         "Configuration",
-        "Please cite",
+        "Papers to cite",
     ]
     assert text.count("<svg") == 6 + 1 + 2 + 1  # curves, timeline, staleness and participation, traffic
     assert "local=SGD(lr=0.1, steps=(1, 2))<br>pace=Rounds()" in text
@@ -80,16 +80,16 @@ def test_every_part_is_there(kept: StoredRun) -> None:
 
 
 def test_runs_that_are_unlike_are_marked_as_such(kept: StoredRun) -> None:
-    assert "compare with care" not in page([kept, replace(kept, label="other")])
+    assert "Warning" not in page([kept, replace(kept, label="other")])
     other = replace(kept, label="other", clients=4, facts={**kept.facts, "population": "Population(...)"})
-    assert "They differ in number of clients and devices: compare with care." in page([kept, other])
+    assert "Warning: they differ in number of clients and devices." in page([kept, other])
 
 
 def test_a_run_without_measurements_or_traces_has_a_page_too(kept: StoredRun) -> None:
     bare = replace(kept.run, history=[], activities=[], fates=[], summary={})
     text = page([replace(kept, run=bare, papers=())])
     assert Reader(text).open == []
-    assert "Nothing was measured" in text and "Please cite" not in text
+    assert "Not evaluated" in text and "Papers to cite" not in text
 
 
 def test_the_script_gets_the_points_of_the_curves(kept: StoredRun) -> None:

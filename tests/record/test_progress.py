@@ -24,7 +24,7 @@ def test_a_log_file_gets_ten_plain_lines() -> None:
     lines = out.getvalue().splitlines()
     assert lines[0] == "fedgm on digits"
     assert [line.split()[1] for line in lines[1:]] == [f"{t}/200" for t in range(20, 201, 20)]
-    assert lines[1] == "  round  20/200  loss 0.0526  accuracy 0.9474  40.0 s  20.0 kB up  10.0 kB down"
+    assert lines[1] == "  step  20/200  loss 0.0526  accuracy 0.9474  40.0 s  20.0 kB up  10.0 kB down"
 
 
 def test_a_short_run_gets_one_line_per_round() -> None:

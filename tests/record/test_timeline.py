@@ -8,7 +8,7 @@ from fedpace.record import Run
 from fedpace.record.report.gantt import LINKS, PENDING, TRAIN, WASTED, gantt
 from fedpace.record.run import timeline
 from fedpace.record.run.timeline import Stretch
-from fedpace.record.run.usage import ages_of_all
+from fedpace.record.run.usage import staleness_of_all
 
 
 def test_gaps_are_waiting_before_an_upload_and_idling_otherwise(run: Run) -> None:
@@ -71,9 +71,13 @@ def test_usage_adds_up(run: Run) -> None:
     first, second = run.clients()
     assert (first.busy, first.used, first.wasted, first.pending) == (3.0 / 4.5, 0, 0, 1)
     assert (second.busy, second.sending, second.used, second.wasted) == (1.5 / 4.5, 1.0 / 4.5, 1, 1)
-    assert (second.ages, second.mean_age, second.max_age) == ({1: 1}, 1.0, 1)  # model 1, used by step 3
-    assert (first.mean_age, first.max_age) == (0.0, 0)
-    assert ages_of_all(run.clients()) == {1: 1}
+    assert (second.staleness, second.mean_staleness, second.max_staleness) == (
+        {1: 1},
+        1.0,
+        1,
+    )  # model 1, used by step 3
+    assert (first.mean_staleness, first.max_staleness) == (0.0, 0)
+    assert staleness_of_all(run.clients()) == {1: 1}
 
 
 def test_gantt_of_nothing_is_refused() -> None:

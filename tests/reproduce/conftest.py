@@ -7,7 +7,7 @@ import pytest
 
 from fedpace import algorithms
 from fedpace.reproduce.cell import Cell, Exact
-from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged
 from fedpace.reproduce.finished_runs import FinishedRuns
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
@@ -75,10 +75,12 @@ def halves() -> Reproduction:
         title="Halves",
         source="algebra",
         summary="Half of the way in every round.",
-        cells=cells,
-        findings=findings,
-        tables=lambda edition, known: [Table("Ends", ("cell", "x"), [("first", "1.75")])],
-        pictures=lambda edition, known: {},
+        procedure=Procedure(
+            cells,
+            findings,
+            tables=lambda edition, known: [Table("Ends", ("cell", "x"), [("first", "1.75")])],
+            pictures=lambda edition, known: {},
+        ),
         settings={"quick": (SettingRow("rounds", "3", "3"),), "full": (SettingRow("rounds", "3", "3"),)},
     )
 

@@ -26,7 +26,7 @@ def test_a_reproduction_says_what_it_costs_runs_and_writes_its_page(capsys, tmp_
     assert (tmp_path / "results" / "objective-inconsistency" / "README.md").exists()
     assert (tmp_path / "results" / "README.md").exists()
     assert main([*words, *where]) == 0
-    assert "everything is finished" in capsys.readouterr().err
+    assert "all runs are finished" in capsys.readouterr().err
 
 
 def test_an_estimate_runs_nothing(capsys, tmp_path) -> None:

@@ -72,7 +72,7 @@ def test_durations_read_well(seconds: float, text: str) -> None:
 
 
 def test_what_another_process_works_on_is_left_to_it(halves, kept, nobody) -> None:
-    first = halves.cells("quick", finished(halves, "quick", 1, kept))[0]
+    first = halves.procedure.cells("quick", finished(halves, "quick", 1, kept))[0]
     kept.unfinished(first, 0).mkdir(parents=True)
     with locked(kept.unfinished(first, 0)):
         run_all(halves, "quick", 1, kept, 1, lambda *_: pytest.fail("it is somebody else's"))

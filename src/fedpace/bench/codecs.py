@@ -7,12 +7,11 @@ of them alike; medians are reported.
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from fedpace.bench.timing import seconds
 from fedpace.compute.memory import keep_freed
 from fedpace.link import Codec, Dense, Quantize, ScaledSign, TopK
 
@@ -25,12 +24,6 @@ CODECS: dict[str, Codec] = {
     "4 bits, stochastic": Quantize(4),
     "8 bits, nearest": Quantize(8, stochastic=False),
 }
-
-
-def seconds(call: Callable[..., object], *args: object) -> float:
-    began = time.perf_counter()
-    call(*args)
-    return time.perf_counter() - began
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One contender that did not last."""
+    """One contender that failed."""
 
     workload: str
     who: str
@@ -101,7 +101,7 @@ class Contender:
 
 @contextmanager
 def ready(command: Sequence[str]) -> Iterator[Contender]:
-    """A contender that has warmed up; it ends when its input does. What it says besides is kept aside."""
+    """A contender that has warmed up; it ends when its input does. Its other output is kept aside."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as aside:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=aside, text=True
@@ -116,7 +116,7 @@ def ready(command: Sequence[str]) -> Iterator[Contender]:
 
 @contextmanager
 def noting(failures: dict[str, str], who: str) -> Iterator[None]:
-    """What befalls one contender does not end the sitting, unless all are measured by it."""
+    """What befalls one contender does not end the comparison, unless it is the yardstick."""
     try:
         yield
     except FedpaceError as error:

@@ -38,7 +38,7 @@ def bare(workload: Workload, processes: int) -> Callable[[int], None]:
 
 
 def _loaded(workload: Workload) -> LoadedTask:
-    """With everybody's samples as numbers: reading them is no part of a round."""
+    """With all clients' sample counts loaded: reading them is not part of a round."""
     task = workload.make_task()
     for client in range(task.clients):
         task.client_data(client)

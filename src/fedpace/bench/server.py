@@ -9,15 +9,16 @@ matters through the memory bus only, which slows both.
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from time import process_time
 from typing import Any
 
 import numpy as np
 
 from fedpace.aggregate import Aggregator, Contribution, Mean, Normalised, Weighted
+from fedpace.bench.timing import seconds
 from fedpace.server_opt import Adam, AMSGrad, Momentum, ServerOpt
 from fedpace.vector import Vector
 
@@ -58,12 +59,6 @@ def stream(x: Vector, delta: Vector, total: Vector, out: Vector, kept: list[Vect
         np.multiply(vector, 1.0, out=vector)
 
 
-def seconds(action: Callable[[], object]) -> float:
-    start = time.process_time()
-    action()
-    return time.process_time() - start
-
-
 @dataclass(frozen=True, slots=True)
 class StepCost:
     """One rule: seconds of a step, seconds of streaming the same bytes, and the median of their ratios."""
@@ -83,6 +78,9 @@ def measure(size: int = 100_000_000, updates: int = 10, repeats: int = 5) -> Ite
         state = server_step(aggregate, opt, x, delta, 2, state)  # compiles, and touches what is kept
         streamed = partial(stream, x, delta, total, out, kept, updates)
         stepped = partial(server_step, aggregate, opt, x, delta, updates, state)
-        turns = [(seconds(stepped), seconds(streamed)) for _ in range(repeats)]
+        turns = [
+            (seconds(stepped, clock=process_time), seconds(streamed, clock=process_time))
+            for _ in range(repeats)
+        ]
         ours, theirs = (statistics.median(column) for column in zip(*turns, strict=True))
         yield StepCost(name, ours, theirs, statistics.median(a / b for a, b in turns))

@@ -1,4 +1,4 @@
-"""How long it takes until something happens."""
+"""Seconds from a command to its first output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL = ("run", "fedavg", "--task", "digits", "--rounds", "1")
 def measure(repeats: int = 5) -> dict[str, float]:
     """Seconds since a command was given, the interpreter's own start included; medians."""
     helped = [_seconds(HELP)[-1] for _ in range(repeats)]
-    shown, ended = zip(*(_seconds(SMALL, until="round 1/1") for _ in range(repeats)), strict=True)
+    shown, ended = zip(*(_seconds(SMALL, until="step 1/1") for _ in range(repeats)), strict=True)
     return {
         "--help": statistics.median(helped),
         "first round of a small run": statistics.median(shown),

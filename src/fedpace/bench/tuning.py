@@ -1,4 +1,4 @@
-"""Which engine is fastest for a user's own work, measured."""
+"""The fastest engine for a user's own experiment, measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Timed:
 
 
 def candidates(task: Task, workers: int) -> list[Pin]:
-    """What there is to choose from; `vectorised` only where solves can share a computation."""
+    """What there is to choose from; `vectorised` only where clients can share a computation."""
     pins = [Pin("inline", 1)] + [Pin("pool", workers)] * (workers > 1)
     if getattr(task, "lanes", 1) > 1:
         pins += [Pin("vectorised", 1)] + [Pin("vectorised", workers)] * (workers > 1)

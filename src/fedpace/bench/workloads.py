@@ -1,4 +1,4 @@
-"""The workloads: who trains what, how much of it, and how."""
+"""The workloads: model, data, clients and local work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
     from fedpace.tasks import LoadedTask
 
-PER_ROUND = 10  # solves
+PER_ROUND = 10  # clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Workload:
         return make(**common, **pace[self.algorithm])
 
     def make_task(self) -> LoadedTask:
-        """On the real data, or on noise of the same shape where that is not at hand: a step takes as long."""
+        """On the real data, or on noise of the same shape where they are not downloaded: a step takes as long."""
         from fedpace import tasks
 
         try:

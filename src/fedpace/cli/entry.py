@@ -1,4 +1,4 @@
-"""From words to a verb to an exit code."""
+"""From command-line words to a verb to an exit code."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from fedpace.errors import FedpaceError, unknown
 from fedpace.untrusted import visible
 
 VERBS = {
-    "run": "Simulate one algorithm and show what came out.",
+    "run": "Simulate one algorithm and show the result.",
     "resume": "Go on with a run from its last checkpoint.",
     "runs": "List, show, delete and export the runs that are kept.",
     "compare": "Run several algorithms on the same task and devices, side by side.",
-    "sweep": "Try every combination of settings and show the best.",
-    "report": "Make one web page about runs that are kept.",
-    "reproduce": "Reproduce tables and figures of the papers, with the published numbers beside.",
-    "list": "Show the algorithms, tasks, models, partitions and populations there are.",
-    "timeline": "Draw who did what when, and add it up.",
+    "sweep": "Run a grid of settings and rank them.",
+    "report": "Write one web page about saved runs.",
+    "reproduce": "Reproduce tables and figures of the papers, next to the published numbers.",
+    "list": "List algorithms, tasks, models, partitions and populations.",
+    "timeline": "Draw a client timeline and summarise it per client.",
     "advise": "Compute learning-rate limits, bounds, delays and recommended rates before a run.",
-    "data": "Get, import, check and look at data sets.",
-    "bench": "Measure fedpace beside bare torch loops, on this machine.",
+    "data": "Download, import, verify and inspect data sets.",
+    "bench": "Benchmark fedpace against plain torch loops on this machine.",
 }
 
 LONGEST_LINE = 2000  # characters of an error
@@ -46,7 +46,7 @@ Federated optimization, every client at its own pace.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; whatever goes wrong on purpose becomes one line and an exit code."""
+    """Run one verb; an expected error becomes one line and an exit code."""
     words = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     verb = words[0] if words[0] in VERBS else None
     try:
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _fail(verb, error, 2)
     except MemoryError as error:
-        return _fail(verb, f"memory does not suffice for this ({error or 'nothing is left'})", 2)
+        return _fail(verb, f"out of memory ({error or 'no details'})", 2)
     except OverflowError as error:
         return _fail(verb, f"a number is too large to compute with ({error})", 2)
     except KeyboardInterrupt as stop:

@@ -1,4 +1,4 @@
-"""What `run` and `compare` have in common: the options that say on what, with whom and how long."""
+"""The options of an experiment, shared by `run`, `compare`, `sweep` and `bench`: task, clients, length, engine."""
 
 from __future__ import annotations
 
@@ -21,39 +21,46 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("experiment")
     what.add_argument("--task", default="digits", metavar="NAME", help="data set (default: %(default)s)")
     what.add_argument("--clients", type=count, default=100, metavar="N", help="default: %(default)s")
-    what.add_argument("--partition", metavar="RULE", help="who holds which sample (default: the task's own)")
+    what.add_argument(
+        "--partition", metavar="RULE", help="how samples are split over clients (default: the task's own)"
+    )
     what.add_argument("--model", metavar="NAME", help="network (default: the task's own)")
     what.add_argument(
-        "--population", metavar="P", help="devices: a preset, a law or a file; see `fedpace list`"
+        "--population", metavar="P", help="devices: a preset, a distribution or a file; see `fedpace list`"
     )
     what.add_argument(
         "--rounds", type=count, default=50, metavar="N", help="server steps (default: %(default)s)"
     )
-    what.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
-    what.add_argument(
-        "--set",
-        type=setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a parameter of the algorithm, again and again; `fedpace list ALGORITHM` shows them",
-    )
+    add_settings(what)
     how = parser.add_argument_group("execution")
     how.add_argument(
-        "--compute", default="auto", metavar="ENGINE", help="who runs local solves (default: %(default)s)"
+        "--compute", default="auto", metavar="ENGINE", help="engine for local training (default: %(default)s)"
     )
     how.add_argument(
         "--workers",
         type=processes,
         default=cores(),
         metavar="N",
-        help="processes, where solves are worth them (default: %(default)s)",
+        help="worker processes, where local training is long enough (default: %(default)s)",
     )
     how.add_argument(
         "--evaluate-every",
         default="1",
         metavar="N",
         help="steps (10), virtual seconds (30s) or traffic (5MB) (default: %(default)s)",
+    )
+
+
+def add_settings(group: argparse._ArgumentGroup) -> None:
+    """--seed and --set."""
+    group.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
+    group.add_argument(
+        "--set",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the algorithm (repeatable); see `fedpace list ALGORITHM`",
     )
 
 
@@ -79,7 +86,7 @@ def make_algorithms(names: Sequence[str], args: argparse.Namespace) -> dict[str,
 
 
 def _offered(function: Callable[..., Algorithm], args: argparse.Namespace) -> dict[str, Any]:
-    """What a run knows that an algorithm may want: how long it is, and sizes no larger than the crowd."""
+    """What a run knows that an algorithm may want: how long it is, and sizes no larger than the number of clients."""
     parameters = inspect.signature(function).parameters
     sizes = {name: parameters[name].default for name in ("buffer", "concurrency") if name in parameters}
     fitting = {name: min(size, args.clients) for name, size in sizes.items() if isinstance(size, int)}

@@ -1,4 +1,4 @@
-"""argparse with our way of saying no: one line of what, what is allowed, what was given."""
+"""argparse with one-line errors: what, what is allowed, what was given."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def processes(text: str) -> int:
 
 
 def repeats(text: str) -> int:
-    """How often the same is done again, as argparse's `type`."""
+    """A number of repetitions, as argparse's `type`."""
     return count(text, high=MOST_REPEATS)
 
 

@@ -1,4 +1,4 @@
-"""`--population`: devices by the name of a preset, by a law, or from a file."""
+"""`--population`: devices from a preset, a distribution or a file."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ FORMS = {
     "defedavg": "the DeFedAvg paper's devices on FashionMNIST: slowdown uniform on [1, 5], 10 GFLOP/s, 400 Mbit/s",
     "defedavg:cifar10": "the same with CIFAR-10's 31.4 MFLOP per local step",
     "ca2fl": "the CA2FL paper's devices: half-normal:5",
-    "uniform-slowdown:LOW,HIGH": "as defedavg, with another range of slowdowns",
-    "half-normal:SCALE[,BASE]": "a session takes BASE + |N(0, s)| seconds, s uniform on (0, SCALE) for each client",
-    "exponential:MEAN": "a session takes an exponential time",
-    "FILE": "CSV with columns client, compute_s and perhaps up_s, down_s; or client, from, to",
+    "uniform-slowdown:LOW,HIGH": "as defedavg, with a different range of slowdowns",
+    "half-normal:SCALE[,BASE]": "local training takes BASE + |N(0, s)| seconds, s uniform on (0, SCALE) per client",
+    "exponential:MEAN": "local training takes an exponentially distributed time",
+    "FILE": "CSV with columns client, compute_s and optionally up_s, down_s; or client, from, to",
 }
-_NUMBERS = {"uniform-slowdown": (2, 2), "half-normal": (1, 2), "exponential": (1, 1)}  # least and most
+_NUMBERS = {"uniform-slowdown": (2, 2), "half-normal": (1, 2), "exponential": (1, 1)}  # min and max
 
 
 def population(text: str | None) -> Population | None:
-    """The devices that `text` names; None: one second per solve and free transfer."""
+    """The devices that `text` names; None: one second per local training and free transfer."""
     if text is None:
         return None
     name, _, rest = text.partition(":")
@@ -35,15 +35,13 @@ def population(text: str | None) -> Population | None:
         return _preset(name, rest)
     if name in _NUMBERS:
         numbers = _numbers(rest.split(",") if rest else [])
-        least, most = _NUMBERS[name]
-        if numbers is not None and least <= len(numbers) <= most:
-            return _law(name, numbers)
+        low, high = _NUMBERS[name]
+        if numbers is not None and low <= len(numbers) <= high:
+            return _distribution(name, numbers)
     elif Path(text).is_file():
         return _from_file(Path(text))
     elif Path(text).suffix or "/" in text:
-        raise ConfigError(
-            f"--population must be a file that is there, or {', '.join(FORMS)}; got {brief(text)}"
-        )
+        raise ConfigError(f"--population must be an existing file, or {', '.join(FORMS)}; got {brief(text)}")
     raise ConfigError(f"--population must be {', '.join(FORMS)}; got {brief(text)}")
 
 
@@ -53,7 +51,7 @@ def _preset(name: str, dataset: str) -> Population:
     return presets.ca2fl() if name == "ca2fl" else presets.defedavg(dataset or "fashionmnist")
 
 
-def _law(name: str, numbers: Sequence[float]) -> Population:
+def _distribution(name: str, numbers: Sequence[float]) -> Population:
     from fedpace.sim import Population
 
     make: dict[str, Callable[..., Population]] = {

@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
     from fedpace.record import Run
 
-# What the counters are called in the result; those that are 0 are left out.
+# Labels of the counters in the result; zeros are left out.
 _COUNTERS = {
     "overwritten": "updates overwritten before use",
-    "dropped": "sessions dropped",
+    "dropped": "local training dropped",
     "refused": "updates refused as late or too stale",
     "not_finite": "updates rejected as not finite",
     "malformed": "updates rejected as malformed",
-    "duplicates": "updates that came twice",
+    "duplicates": "duplicate updates",
     "resyncs": "links resynchronised",
-    "discarded": "updates in a buffer not full at the end",
+    "discarded": "updates left in the buffer at the end",
 }
 
 
 def result(run: Run) -> None:
-    """Where a run ended and what it cost."""
+    """Final metrics and cost of a run."""
     table(("", f"{run.name} on {run.task}"), _rows(run), align="lr")
 
 
@@ -60,7 +60,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str, capt
 def _rows(run: Run) -> list[tuple[str, str]]:
     from fedpace.record.run.units import format_bytes, format_seconds
 
-    rows = [(name, f"{value:.4f}") for name, value in _learned_first(run.metrics.items())]
+    rows = [(name, f"{value:.4f}") for name, value in _accuracy_first(run.metrics.items())]
     rows += [
         ("server steps", _steps(run)),
         ("virtual time", format_seconds(run.virtual_seconds)),
@@ -71,17 +71,17 @@ def _rows(run: Run) -> list[tuple[str, str]]:
         (label, f"{run.counters[name]:,}") for name, label in _COUNTERS.items() if run.counters.get(name)
     ]
     rows += _compression(run)
-    rows += [("local solves", _solves(run))] if {"sessions", "solved"} <= run.counters.keys() else []
+    rows += [("local training", _training(run))] if {"sessions", "solved"} <= run.counters.keys() else []
     rows += [("compute", str(run.summary["compute"]))] if "compute" in run.summary else []
     rows += (
         [("real time", format_seconds(run.summary["real_seconds"]))] if "real_seconds" in run.summary else []
     )
-    rows += [("kept as", str(run.summary["name"]))] if "name" in run.summary else []
+    rows += [("saved as", str(run.summary["name"]))] if "name" in run.summary else []
     return rows
 
 
 def _compression(run: Run) -> list[tuple[str, str]]:
-    """What lazy rules and lossy codecs did, where there are any."""
+    """Firing rates of lazy rules and errors of lossy codecs."""
     rows = []
     for side in ("up", "down"):
         lane = run.traffic.get(side, {})
@@ -90,11 +90,11 @@ def _compression(run: Run) -> list[tuple[str, str]]:
         if lane.get("relative_error"):
             rows.append((f"compression error {side}", f"{lane['relative_error']:.1%} of the norm"))
         if lane.get("phantom"):
-            rows.append((f"values used that were never sent {side}", f"{lane['phantom']:,}"))
+            rows.append((f"values used but never sent {side}", f"{lane['phantom']:,}"))
     return rows
 
 
-def _learned_first(metrics: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+def _accuracy_first(metrics: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
     first = ("accuracy", "loss")
     return sorted(metrics, key=lambda item: first.index(item[0]) if item[0] in first else len(first))
 
@@ -104,10 +104,12 @@ def _steps(run: Run) -> str:
     return f"{taken:,}" if taken == run.rounds else f"{taken:,} of {run.rounds:,}"
 
 
-def _solves(run: Run) -> str:
-    """How many were computed, and the share that nobody needed."""
+def _training(run: Run) -> str:
+    """Sessions computed, and the share never needed."""
     sessions, solved = run.counters["sessions"], run.counters["solved"]
     saved = sessions - solved
     return (
-        f"{solved:,} computed, {saved:,} saved ({saved / max(sessions, 1):.0%})" if saved else f"{solved:,}"
+        f"{solved:,} computed, {saved:,} skipped as unused ({saved / max(sessions, 1):.0%})"
+        if saved
+        else f"{solved:,}"
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run, as a worker process is told it."""
+    """One run, as sent to a worker process."""
 
     words: tuple[str, ...]
     metric: str
@@ -34,7 +34,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    value: float  # NaN if it did not come to its end
+    value: float  # NaN unless it was completed
     state: str
     real_seconds: float
 
@@ -92,7 +92,7 @@ def _end_with_parent() -> None:
 
 
 def work(jobs: Sequence[Trial]) -> list[TrialResult]:
-    """In a worker: one point; after a seed that diverged the others are not worth their time."""
+    """In a worker: one point; after a seed that diverged the others are skipped."""
     answers: list[TrialResult] = []
     for job in jobs:
         answers.append(_run(job))
@@ -102,12 +102,12 @@ def work(jobs: Sequence[Trial]) -> list[TrialResult]:
 
 
 def known(jobs: Sequence[Trial], store: Store | None) -> list[TrialResult] | None:
-    """What the store knows of a point; None if a run of it is still to be made."""
+    """A point's results from the store; None if one of its runs is missing."""
     if store is None:
         return None
     answers: list[TrialResult] = []
     for job in jobs:
-        answer = _kept(job, store)
+        answer = _stored(job, store)
         if answer is None:
             return None
         answers.append(answer)
@@ -134,7 +134,7 @@ def _state(run: Run) -> str:
     return "done" if run.stopped is None else "stopped"
 
 
-def _kept(job: Trial, store: Store) -> TrialResult | None:
+def _stored(job: Trial, store: Store) -> TrialResult | None:
     from fedpace.record.store.identity import fingerprint
 
     for entry in store.same(fingerprint(_experiment(job).about())):

@@ -1,8 +1,7 @@
-"""The papers' tables and figures as commands, with the published numbers beside ours.
+"""The papers' tables and figures as commands, next to the published numbers.
 
 An experiment is one module here: its setting, claims, published numbers, the cells to run, and the checks that
-turn what was measured into verdicts. `run` executes cells (and only those that are not finished), `page` writes
-what came out.
+turn measurements into verdicts. `run` executes the cells that are not finished, `page` writes the results.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ NAMES = {
     "objective-inconsistency": "where FedAvg, FedProx and FedNova end on quadratics, exactly",
     "fednova-heterogeneous": "FedNova against FedAvg for three local solvers and unequal work",
     "fedgm-family": "FedAvg, FedAvgM and FedGM over a grid, two levels of heterogeneity",
-    "fedgm-large-lr": "server rates at which FedAvg falls over and FedGM does not",
+    "fedgm-large-lr": "server rates at which FedAvg diverges and FedGM does not",
     "fedgm-multistage": "stages derived from rates, against every constant rate",
     "fedgm-autonomous": "stale models and work of the clients' own choice",
     "defedavg-table1": "virtual seconds to a target accuracy, six methods, n = 10 to 80",
     "defedavg-speedup": "rounds to a target against updates per step and local steps",
     "two-way-bits": "accuracy against real bytes and nominal bits, twelve algorithms",
     "ca2fl-accuracy": "FedBuff, CA2FL with caches of 32 to 2 bits, FedAsync; Dirichlet 0.3 and 0.1",
-    "ca2fl-delay": "staleness over concurrency, buffer and delay laws, against print and exact law",
+    "ca2fl-delay": "staleness over concurrency, buffer and delay distributions, against published and exact values",
     "combined-methods": "cached calibration, staged momentum and two-way links together, on one clock",
 }
 

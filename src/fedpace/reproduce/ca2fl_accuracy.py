@@ -11,8 +11,17 @@ from fedpace.aggregate import Cached
 from fedpace.aggregate.staleness import Polynomial
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.cell import Cell, NamedCell
-from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, Verdict, judged, not_run
+from fedpace.reproduce.cell import Cell, NamedTask
+from fedpace.reproduce.experiment import (
+    Finding,
+    Procedure,
+    Reproduction,
+    SettingRow,
+    Table,
+    Verdict,
+    judged,
+    not_run,
+)
 from fedpace.reproduce.one_scale import OneScale
 from fedpace.reproduce.outcome import Evaluation
 from fedpace.reproduce.results import Results, SeedSpread
@@ -71,7 +80,7 @@ def _cell(edition: str, method: str, alpha: float) -> Cell:
     return Cell(
         name=_name(method, alpha),
         algorithm=_rule(method),
-        task=NamedCell("cifar10", f"dirichlet:{alpha}", scale.model),
+        task=NamedTask("cifar10", f"dirichlet:{alpha}", scale.model),
         population=Population.half_normal(5.0),
         rounds=steps * scale.rounds,
         evaluate_every=steps * scale.evaluate_every,
@@ -282,10 +291,7 @@ EXPERIMENT = Reproduction(
     'Calibration" (CA2FL), ICLR 2024: Tables 1 to 3, Figures 3 and 6',
     summary="CA2FL corrects each buffered step with the last update of every client. The paper finds that it ends "
     "above FedBuff, the more so the more clients differ, and that the cache may be quantised to 8 or 4 bits, not to 2.",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     notes={"full": FULL},
     settings={
         "quick": (

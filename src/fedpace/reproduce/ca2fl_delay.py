@@ -1,4 +1,4 @@
-"""CA2FL, Tables 4 and 5: how stale updates are, over concurrency, buffer size and laws of delay. Timing only."""
+"""CA2FL, Tables 4 and 5: how stale updates are, over concurrency, buffer size and delay distributions. Timing only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, TimingOnly
-from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.results import Results
 from fedpace.sim import Population
 from fedpace.sim.distributions import Between
@@ -26,13 +26,13 @@ class Row:
 
     concurrency: int
     buffer: int
-    law: str
+    delays: str
     mean: float  # printed tau_avg
     largest: int | None = None  # printed tau_max
 
     @property
     def name(self) -> str:
-        return f"Mc={self.concurrency} M={self.buffer} {self.law}"
+        return f"Mc={self.concurrency} M={self.buffer} {self.delays}"
 
     @property
     def exact(self) -> float:
@@ -71,7 +71,7 @@ def cells(edition: str, known: Results) -> list[Cell]:
                 buffer=row.buffer, concurrency=row.concurrency, steps=1, batch_size=None
             ),
             task=TimingOnly(),
-            population=Population.half_normal(SCALES[row.law], base),
+            population=Population.half_normal(SCALES[row.delays], base),
             rounds=ROUNDS,
             evaluate_every=None,
         )
@@ -155,7 +155,7 @@ def _common(results: Results) -> Finding:
 
 
 def _row(concurrency: int, buffer: int, law: str) -> Row:
-    return next(r for r in ROWS if (r.concurrency, r.buffer, r.law) == (concurrency, buffer, law))
+    return next(r for r in ROWS if (r.concurrency, r.buffer, r.delays) == (concurrency, buffer, law))
 
 
 def _mean(results: Results, row: Row, base: float) -> float:
@@ -225,9 +225,6 @@ EXPERIMENT = Reproduction(
     'Calibration" (CA2FL), ICLR 2024: Tables 4 and 5, Figures 4 and 5',
     summary="Staleness is not a parameter: it follows from how many clients work at once (Mc) and how many updates "
     "make a server step (M). The paper prints what it measured; an exact law says what any simulation must find.",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     settings={"quick": _SETTINGS, "full": _SETTINGS},
 )

@@ -16,6 +16,8 @@ from fedpace.errors import require_count
 from fedpace.sim import Population
 from fedpace.vector import Layout, Vector, freeze
 
+FORMER = {"NamedTask": "Named", "CompressedModel": "Literal"}  # class names that keys once had
+
 
 class TaskMaker(Protocol):
     """A task for each seed; a frozen value, so that it prints, compares and pickles."""
@@ -25,7 +27,7 @@ class TaskMaker(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One entry of a table: what is run, how long, and when it has shown what it was run for."""
+    """One entry of a table: algorithm, task, length and stopping rules."""
 
     name: str
     algorithm: Algorithm
@@ -33,10 +35,10 @@ class Cell:
     rounds: int
     population: Population | None = None
     evaluate_every: int | str | None = 10
-    stop_at: float | None = None  # accuracy from which on nothing is asked any more
-    stop_s: float | None = None  # virtual seconds after which it has not got there
+    stop_at: float | None = None  # target accuracy at which the run ends
+    stop_s: float | None = None  # virtual seconds after which the target counts as not reached
     seeds: int | None = None  # only the first so many seeds, for grids that choose a setting
-    training_loss: bool = False  # also measured at the end, over everybody's data
+    training_loss: bool = False  # also evaluated at the end, over all clients' data
 
     def __post_init__(self) -> None:
         require_count(self.rounds, "Cell.rounds")
@@ -45,14 +47,21 @@ class Cell:
     def key(self) -> str:
         """Names the file of its outcome; another setting has another key."""
         words = re.sub(r"[^a-z0-9.]+", "-", self.name.lower()).strip("-")
-        return f"{words[:60]}-{hashlib.sha256(repr(self).encode()).hexdigest()[:10]}"
+        return f"{words[:60]}-{hashlib.sha256(self._text().encode()).hexdigest()[:10]}"
+
+    def _text(self) -> str:
+        """The repr under the class names of the first version, so that finished runs are found after a renaming."""
+        text = repr(self)
+        for name, former in FORMER.items():
+            text = text.replace(f"={name}(", f"={former}(")
+        return text
 
 
 # ------------------------------------------------------------------------------------------------ tasks
 
 
 @dataclass(frozen=True, slots=True)
-class NamedCell:
+class NamedTask:
     """A data set over clients with a network on it, split anew for every seed."""
 
     name: str
@@ -65,7 +74,7 @@ class NamedCell:
 
 
 @lru_cache(maxsize=1)
-def _loaded(what: NamedCell, seed: int) -> Task:
+def _loaded(what: NamedTask, seed: int) -> Task:
     from fedpace import tasks
 
     return tasks.load(what.name, what.clients, what.partition, what.model, seed)
@@ -87,7 +96,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class TimingOnly:
-    """Nothing is learned, and a solve costs nothing: what remains is who delivers when."""
+    """No training at all: only the client timeline is simulated."""
 
     clients: int = 100
 

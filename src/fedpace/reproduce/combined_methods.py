@@ -12,8 +12,17 @@ from fedpace.aggregate import Cached
 from fedpace.algorithm import Algorithm
 from fedpace.link import Difference, ErrorFeedback, TopK
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.cell import Cell, NamedCell
-from fedpace.reproduce.experiment import OWN, Finding, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.cell import Cell, NamedTask
+from fedpace.reproduce.experiment import (
+    OWN,
+    Finding,
+    Procedure,
+    Reproduction,
+    SettingRow,
+    Table,
+    judged,
+    not_run,
+)
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 from fedpace.sim import Population
@@ -23,8 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TASK = {
-    "quick": NamedCell("fashion-mnist", "dirichlet:0.1", "mlp:32"),
-    "full": NamedCell("fashion-mnist", "dirichlet:0.1", "cnn"),
+    "quick": NamedTask("fashion-mnist", "dirichlet:0.1", "mlp:32"),
+    "full": NamedTask("fashion-mnist", "dirichlet:0.1", "cnn"),
 }
 SIZE = {"quick": 25_450, "full": 582_026}  # parameters
 TARGETS = {"quick": (0.8, 0.83), "full": (0.85, 0.88)}  # server rates are chosen for the first
@@ -150,20 +159,20 @@ def megabytes(results: Results, method: str, target: float) -> SeedSpread:
 
 def _sooner(results: Results, target: float) -> Finding:
     claim = f"everything together reaches {target:.0%} sooner than each paper's own method"
-    if not results.have(OURS, *PAPERS):
-        return not_run(claim, OWN)
-    took = {method: seconds(results, method, target) for method in (OURS, *PAPERS)}
-    text = ", ".join(f"{method} {_with_unit(value, 's')}" for method, value in took.items())
-    return Finding(claim, OWN, text, judged(all(_less(took[OURS], took[method]) for method in PAPERS)))
+    return _below_all(claim, results, target, draw.seconds, "s")
 
 
 def _lighter(results: Results, target: float) -> Finding:
-    claim = f"... and with fewer bytes until {target:.0%}"
+    return _below_all(f"... and with fewer bytes until {target:.0%}", results, target, draw.megabytes, "MB")
+
+
+def _below_all(claim: str, results: Results, target: float, cost: draw.X, unit: str) -> Finding:
+    """Whether ours reaches the target at a lower cost than every paper's own method."""
     if not results.have(OURS, *PAPERS):
         return not_run(claim, OWN)
-    sent = {method: megabytes(results, method, target) for method in (OURS, *PAPERS)}
-    text = ", ".join(f"{method} {_with_unit(value, 'MB')}" for method, value in sent.items())
-    return Finding(claim, OWN, text, judged(all(_less(sent[OURS], sent[method]) for method in PAPERS)))
+    took = {method: results.to_target(method, target, cost) for method in (OURS, *PAPERS)}
+    text = ", ".join(f"{method} {_with_unit(value, unit)}" for method, value in took.items())
+    return Finding(claim, OWN, text, judged(all(_less(took[OURS], took[method]) for method in PAPERS)))
 
 
 def _with_unit(value: SeedSpread, unit: str) -> str:
@@ -261,10 +270,7 @@ EXPERIMENT = Reproduction(
     source="Ours: CA2FL's cache, FedGM's stages and two-way links under DeFedAvg's clock",
     summary="Each paper improves one rule of the journey: who is heard (DeFedAvg, FedBuff), how updates are combined "
     "(CA2FL), how the server steps (FedGM), what crosses the link. Here they are one algorithm, run against each.",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     notes={"quick": NOTE},
     settings={edition: _settings(edition) for edition in TASK},
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
-from fedpace.reproduce.cell import NamedCell
+from fedpace.reproduce.cell import NamedTask
 from fedpace.reproduce.experiment import SettingRow
 from fedpace.sim import Population
 from fedpace.sim.distributions import Between
@@ -80,8 +80,8 @@ class DeFedAvgScale:
     target: Mapping[str, float]  # by split
     cap_s: Mapping[str, float]  # virtual seconds after which a run counts as "not reached"
 
-    def task(self, split: str) -> NamedCell:
-        return NamedCell("fashion-mnist", PARTITION[split], self.model)
+    def task(self, split: str) -> NamedTask:
+        return NamedTask("fashion-mnist", PARTITION[split], self.model)
 
 
 SCALES: Mapping[str, DeFedAvgScale] = {

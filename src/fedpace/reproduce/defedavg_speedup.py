@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.defedavg import PAPER, SCALES, algorithm, devices, settings
-from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 
@@ -97,12 +97,26 @@ def rounds_to(edition: str, results: Results, cell: str, split: str) -> SeedSpre
     return results.to_target(cell, TARGET[edition][split], draw.steps)
 
 
+def _rounds(
+    edition: str, results: Results, split: str, cell: Callable[[str, int], str], numbers: Sequence[int]
+) -> dict[int, SeedSpread]:
+    """Rounds to the target by n or K; empty unless all these cells were run."""
+    if not results.have(*(cell(split, number) for number in numbers)):
+        return {}
+    return {number: rounds_to(edition, results, cell(split, number), split) for number in numbers}
+
+
+def _means(took: Mapping[int, SeedSpread]) -> list[float]:
+    """Infinite where a seed did not reach the target."""
+    return [spread.mean if spread.reached else math.inf for spread in took.values()]
+
+
 def _fewer(edition: str, results: Results, split: str) -> Finding:
     claim = f"more updates per step, fewer rounds ({split})"
-    if not results.have(*(_by_n(split, n) for n in N)):
+    took = _rounds(edition, results, split, _by_n, N)
+    if not took:
         return not_run(claim, "Figure 6")
-    took = {n: rounds_to(edition, results, _by_n(split, n), split) for n in N}
-    means = [took[n].mean if took[n].reached else math.inf for n in N]
+    means = _means(took)
     drops = sum(b < 0.97 * a for a, b in zip(means, means[1:], strict=False))
     note = (
         ""
@@ -135,9 +149,9 @@ def _jitter(outcome: Outcome) -> float:
 def _linear(edition: str, results: Results, split: str) -> Finding:
     claim = f"linear speedup: rounds ∝ 1/n when the server rate grows with n ({split})"
     published = "Theorems 1, 2: error O(1/√(nKT)), so T ∝ 1/n"
-    if not results.have(*(_scaled(split, n) for n in N)):
+    took = _rounds(edition, results, split, _scaled, N)
+    if not took:
         return not_run(claim, published)
-    took = {n: rounds_to(edition, results, _scaled(split, n), split) for n in N}
     known = {n: s.mean for n, s in took.items() if s.reached}
     if len(known) < 3:
         return Finding(claim, published, _listed(took), judged(False))
@@ -159,14 +173,13 @@ def slope_of(rounds: Mapping[int, float]) -> float:
 
 def _local(edition: str, results: Results, split: str) -> Finding:
     claim = f"more local steps, fewer rounds ({split})"
-    if not results.have(*(_by_k(split, k) for k in K)):
-        return not_run(claim, "Figure 7: K = 100 fastest, K = 20 slowest")
-    took = {k: rounds_to(edition, results, _by_k(split, k), split) for k in K}
-    means = [took[k].mean if took[k].reached else math.inf for k in K]
+    published = "Figure 7: K = 100 fastest, K = 20 slowest"
+    took = _rounds(edition, results, split, _by_k, K)
+    if not took:
+        return not_run(claim, published)
     ours = ", ".join(f"K = {k}: {value:.0f}" for k, value in took.items()) + " rounds"
-    return Finding(
-        claim, "Figure 7: K = 100 fastest, K = 20 slowest", ours, judged(means[2] < means[1] < means[0])
-    )
+    few, some, many = _means(took)
+    return Finding(claim, published, ours, judged(many < some < few))
 
 
 def _listed(took: Mapping[int, SeedSpread]) -> str:
@@ -225,10 +238,7 @@ EXPERIMENT = Reproduction(
     source=f"{PAPER}: Figures 6 and 7, Theorems 1 and 2",
     summary="The theory promises linear speedup: n times the updates per server step, a n-th of the steps. Figure 6 "
     "shows the rounds for n = 5 to 80 at the same learning rates, Figure 7 for 20, 50 and 100 local steps.",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     settings=settings(
         SettingRow(
             "rates", "server 0.1, local 0.05 (Table 2)", "the same; for linear speedup also server 0.01 n"

@@ -22,7 +22,7 @@ from fedpace.reproduce.defedavg import (
     devices,
     settings,
 )
-from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 
@@ -285,10 +285,7 @@ EXPERIMENT = Reproduction(
     source=f"{PAPER}: Table 1, Figures 2 to 5",
     summary="Devices differ in speed by a factor of five. FedAvg waits for the slowest of each round; DeFedAvg lets "
     "everybody train all the time and uses what is there. How long, on the paper's clock, until the target accuracy?",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     settings=settings(
         SettingRow(
             "rates",

@@ -1,4 +1,4 @@
-"""An experiment: what a paper says, what to run, and how to judge what came out."""
+"""A reproduction: a paper's claims, the cells to run, and the verdicts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One claim and what became of it."""
+    """One claim and its verdict."""
 
     claim: str
     published: str
@@ -44,34 +44,38 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One line of what is the same as in the paper and what is not."""
+    """One line of the comparison of the paper's setting with ours."""
 
     what: str
     paper: str
     here: str
 
 
-Cells = Callable[[str, Results], Sequence[Cell]]  # edition, what is known so far -> what is to be run
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """The functions of an experiment, each of (edition, results so far).
+
+    `cells` is called again whenever all its cells have been run: a grid may choose the settings that are then run
+    for every seed. It ends when no new cell is named.
+    """
+
+    cells: Callable[[str, Results], Sequence[Cell]]
+    findings: Callable[[str, Results], Sequence[Finding]]
+    tables: Callable[[str, Results], Sequence[Table]]
+    pictures: Callable[[str, Results], Mapping[str, Figure]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction:
-    """All of one experiment.
-
-    `cells` is asked again whenever everything it named has been run, with the results: a grid may choose the
-    settings that are then run for every seed. It ends when nothing new is named.
-    """
+    """One experiment: its description, and the functions that run and judge it."""
 
     name: str
     title: str
     source: str  # paper, tables, figures
     summary: str  # a sentence or two for the top of the page
-    cells: Cells
-    findings: Callable[[str, Results], Sequence[Finding]]
-    tables: Callable[[str, Results], Sequence[Table]]
-    pictures: Callable[[str, Results], Mapping[str, Figure]]
+    procedure: Procedure
     settings: Mapping[str, Sequence[SettingRow]]  # by edition
-    notes: Mapping[str, str] = field(default_factory=dict)  # by edition: what was tried, what to make of it
+    notes: Mapping[str, str] = field(default_factory=dict)  # by edition: what was tried, interpretation
 
 
 def judged(ok: bool) -> Verdict:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fedpace.reproduce.cell import NamedCell
+from fedpace.reproduce.cell import NamedTask
 from fedpace.reproduce.experiment import SettingRow
 from fedpace.reproduce.results import Results
 
@@ -24,8 +24,8 @@ class FedGMScale:
     rounds: int
     evaluate_every: int
 
-    def task(self, alpha: float = 0.5, model: str | None = None) -> NamedCell:
-        return NamedCell(self.data, f"dirichlet:{alpha}", model or self.model)
+    def task(self, alpha: float = 0.5, model: str | None = None) -> NamedTask:
+        return NamedTask(self.data, f"dirichlet:{alpha}", model or self.model)
 
     @property
     def work(self) -> dict[str, Any]:

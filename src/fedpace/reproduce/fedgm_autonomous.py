@@ -9,7 +9,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.fedgm import PAPER, SCALES, best, settings
 from fedpace.reproduce.results import Results
 from fedpace.sim import Population
@@ -146,10 +146,7 @@ EXPERIMENT = Reproduction(
     source=f"{PAPER}: Figures 1(c, d) and 9",
     summary="Clients start from an old model and do one to six epochs as they like; the server divides each update by "
     "its steps. The paper replays delays at random (R models back at most); here the same runs on the event clock too.",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     notes={
         "quick": "**What was tried.** With the local rate of the other FedGM pages (0.05), where a client goes nearly "
         "all the way to its own optimum, and server rates 0.5, 1, 3: FedGM 81.3 ± 1.2 against FedAvg 77.2 ± "

@@ -9,7 +9,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.fedgm import PAPER, SCALES, best, settings
 from fedpace.reproduce.results import Results
 
@@ -168,10 +168,7 @@ EXPERIMENT = Reproduction(
     source=f"{PAPER}: Figures 1(a, b), 3 and 4",
     summary="One three-parameter server rule contains FedAvg (nu = 0) and FedAvgM (nu = 1). The paper tunes each over "
     "a grid of server rates and momenta and compares the best.",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     settings=settings(
         SettingRow(
             "grid",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
@@ -162,10 +162,7 @@ EXPERIMENT = Reproduction(
     source=f"{PAPER}: Figures 5, 6 and 7",
     summary="General momentum averages over past rounds, so the server may take far larger steps than FedAvg before "
     "training falls over. Large steps are fast at first and noisy in the end.",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     settings=settings(
         SettingRow(
             "server",

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tables import at_the_end
 from fedpace.theory import multistage
 
 if TYPE_CHECKING:
@@ -128,15 +129,7 @@ def _settles(results: Results) -> Finding:
 
 
 def tables(edition: str, results: Results) -> list[Table]:
-    rows = [
-        (
-            name,
-            f"{results.final(name, last=6):.2f}",
-            f"{results.spread(name, lambda outcome: outcome.training_loss):.4f}",
-        )
-        for name in results.outcomes
-    ]
-    return [Table("At the end", ("", "test accuracy %", "training loss"), rows), _schedule(edition)]
+    return [at_the_end(results, last=6), _schedule(edition)]
 
 
 def _schedule(edition: str) -> Table:
@@ -170,10 +163,7 @@ EXPERIMENT = Reproduction(
     source=f"{PAPER}: Figures 2 and 8, Eq. (3)",
     summary="Start with a large server rate and drop it in stages; lengths and momenta of the stages follow from the "
     "rates. The multistage run should end above a run at any of its rates.",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     settings=settings(
         SettingRow(
             "schedule",

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.cell import Cell, NamedCell
-from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.cell import Cell, NamedTask
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tables import at_the_end
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +39,7 @@ FLOWER = Table(
 class Bed:
     """Data, network and rates of one set of runs."""
 
-    task: NamedCell
+    task: NamedTask
     batch_size: int
     rate: float  # SGD and proximal; momentum uses two fifths of it, as in the paper (0.05 and 0.02)
     rounds: int
@@ -56,12 +57,12 @@ class Bed:
 
 BEDS: Mapping[str, Mapping[str, Bed]] = {
     "quick": {
-        "synthetic(1,1)": Bed(NamedCell("synthetic", "natural", "softmax", 30), 20, 0.001, 100, 4),
-        "digits": Bed(NamedCell("digits", "dirichlet:0.1,min=10", "mlp", 16), 10, 0.03, 100, 4),
+        "synthetic(1,1)": Bed(NamedTask("synthetic", "natural", "softmax", 30), 20, 0.001, 100, 4),
+        "digits": Bed(NamedTask("digits", "dirichlet:0.1,min=10", "mlp", 16), 10, 0.03, 100, 4),
     },
     "full": {
-        "synthetic(1,1)": Bed(NamedCell("synthetic", "natural", "softmax", 30), 20, 0.02, 200, 4),
-        "CIFAR-10": Bed(NamedCell("cifar10", "dirichlet:0.1,min=10", "vgg11", 16), 32, 0.05, 100, 2),
+        "synthetic(1,1)": Bed(NamedTask("synthetic", "natural", "softmax", 30), 20, 0.02, 200, 4),
+        "CIFAR-10": Bed(NamedTask("cifar10", "dirichlet:0.1,min=10", "vgg11", 16), 32, 0.05, 100, 2),
     },
 }
 
@@ -201,15 +202,7 @@ def _prox(results: Results, place: str) -> Finding:
 
 
 def tables(edition: str, results: Results) -> list[Table]:
-    rows = [
-        (
-            name,
-            f"{results.final(name, last=LAST):.2f}",
-            f"{results.spread(name, lambda o: o.training_loss):.4f}",
-        )
-        for name in results.outcomes
-    ]
-    return [Table("At the end", ("", "test accuracy %", "training loss"), rows), FLOWER]
+    return [at_the_end(results, last=LAST), FLOWER]
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
@@ -263,10 +256,7 @@ EXPERIMENT = Reproduction(
     "NeurIPS 2020: Figures 6 and 7",
     summary="Clients hold different amounts of data and so take different numbers of local steps. FedNova divides each "
     "update by what its steps weigh; the paper finds it clearly above FedAvg for plain, momentum and proximal SGD.",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     notes={
         "quick": "**What was tried.** At the paper's rate for synthetic data, 0.02, FedNova oscillated on two of three "
         "seeds (81.6 ± 9.6 → 82.4 ± 11.0 %, with momentum 81.2 → 78.9): the largest client takes hundreds of steps, so "

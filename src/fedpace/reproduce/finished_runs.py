@@ -1,4 +1,4 @@
-"""Finished runs on disk, one file each: an interrupted reproduction goes on where it stopped."""
+"""Finished runs on disk, one file each: an interrupted reproduction can be resumed."""
 
 from __future__ import annotations
 

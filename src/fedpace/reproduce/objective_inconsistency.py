@@ -16,7 +16,7 @@ from fedpace.local import SGD
 from fedpace.random import stream
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, Exact
-from fedpace.reproduce.experiment import Finding, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
 from fedpace.reproduce.results import Results
 from fedpace.theory import Work, dissimilarity, final_error
 from fedpace.vector import Vector
@@ -313,9 +313,6 @@ EXPERIMENT = Reproduction(
     "NeurIPS 2020: Lemma 1, eq. (28), Theorem 2",
     summary="When clients take different numbers of local steps, plain averaging minimises another objective. On "
     "quadratics the place where it stops is known in closed form; simulated rounds must end there to the last digit.",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     settings={"quick": _SETTINGS, "full": _SETTINGS},
 )

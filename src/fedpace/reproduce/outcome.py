@@ -1,4 +1,4 @@
-"""What is kept of a run: enough for every table and picture, small enough to keep thousands."""
+"""The outcome of a run: enough for every table and picture, small enough to save thousands."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fedpace.record import Run
 from fedpace.sim.observer import Observer, StepRecord
 from fedpace.vector import Vector
 
-SMALL = 64  # models up to this size are kept too: those of exact experiments
+SMALL = 64  # models up to this size are saved too: those of exact experiments
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """An evaluation: after how many steps, seconds and bytes, and what it found."""
+    """An evaluation: its step, virtual time, traffic and metrics."""
 
     version: int
     seconds: float

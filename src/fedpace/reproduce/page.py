@@ -27,8 +27,8 @@ def write(experiment: Reproduction, edition: str, results: Results, folder: Path
     """The page, its pictures, the measured figures as CSV, and the verdicts for the index."""
     here = folder / experiment.name
     here.mkdir(parents=True, exist_ok=True)
-    findings = experiment.findings(edition, results)
-    drawn = experiment.pictures(edition, results).items()
+    findings = experiment.procedure.findings(edition, results)
+    drawn = experiment.procedure.pictures(edition, results).items()
     pictures = {name: figure for name, figure in drawn if any(axes.has_data() for axes in figure.axes)}
     for name, figure in pictures.items():
         plot.save(figure, here / f"{edition}-{name}.png")
@@ -44,7 +44,7 @@ def write(experiment: Reproduction, edition: str, results: Results, folder: Path
 
 
 def require_no_fewer(experiment: Reproduction, edition: str, results: Results, folder: Path) -> None:
-    """Refuse to replace a page that was made from more runs than are at hand."""
+    """Refuse to replace a page that was made from more runs than are finished."""
     measured_before = folder / experiment.name / f"{edition}.csv"
     before = (
         len(measured_before.read_text(encoding="utf-8").splitlines()) - 1 if measured_before.exists() else 0
@@ -72,9 +72,12 @@ def _page(
         experiment.summary,
         "## Claims",
         _verdict_table(findings),
-        _remarks(findings),
+        _notes(findings),
         *(f"![{experiment.title}]({name})" for name in pictures),
-        *(f"## {table.title}\n\n{markdown(table)}" for table in experiment.tables(edition, results)),
+        *(
+            f"## {table.title}\n\n{markdown(table)}"
+            for table in experiment.procedure.tables(edition, results)
+        ),
         "## Setting",
         markdown(
             Table(
@@ -93,7 +96,7 @@ def _verdict_table(findings: Sequence[Finding]) -> str:
     return markdown(Table("", ("claim", "published", "ours", "verdict"), rows))
 
 
-def _remarks(findings: Sequence[Finding]) -> str:
+def _notes(findings: Sequence[Finding]) -> str:
     return "\n".join(f"- *{finding.claim}*: {finding.note}" for finding in findings if finding.note)
 
 

@@ -35,7 +35,7 @@ def pending(
 ) -> list[Job]:
     """What is still to be run, as far as is known by now; with `only`, of the cells that are called so."""
     known = finished(experiment, edition, seeds, kept)
-    cells = [cell for cell in experiment.cells(edition, known) if only is None or only in cell.name]
+    cells = [cell for cell in experiment.procedure.cells(edition, known) if only is None or only in cell.name]
     jobs = [
         (cell, seed) for cell in cells for seed in range(_seeds(cell, seeds)) if kept.get(cell, seed) is None
     ]
@@ -46,7 +46,7 @@ def finished(experiment: Reproduction, edition: str, seeds: int, kept: FinishedR
     """What has been run of this edition."""
     known = Results()
     while True:
-        found = kept.results(experiment.cells(edition, known), seeds)
+        found = kept.results(experiment.procedure.cells(edition, known), seeds)
         if {name: set(runs) for name, runs in found.outcomes.items()} == {
             name: set(runs) for name, runs in known.outcomes.items()
         }:
@@ -109,7 +109,7 @@ def _one_thread() -> None:
 
 
 def execute(cell: Cell, seed: int, kept: FinishedRuns) -> Outcome | None:
-    """Run one cell for one seed and keep what came out; a run that was interrupted goes on.
+    """Run one cell for one seed and save its outcome; an interrupted run is resumed.
 
     None if another process is at it, or has finished it meanwhile.
     """
@@ -128,7 +128,7 @@ def simulated(cell: Cell, seed: int, folder: Path | None = None, rounds: int | N
     checkpoint = None if folder is None else Checkpoints(folder, LONG_S, at_end=False)
     task = cell.task(seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what an algorithm warns of is what the experiment is about
+        warnings.simplefilter("ignore")  # warnings of an algorithm are the subject of the experiment
         try:
             run = _simulate(cell, task, seed, checkpoint, rounds)
             ended = "finished" if run.stopped is None else "settled"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.experiment import Reproduction, SettingRow, Table
+from fedpace.reproduce.experiment import Procedure, Reproduction, SettingRow, Table
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way_cells import (
@@ -129,10 +129,7 @@ EXPERIMENT = Reproduction(
     summary="Six algorithms that skip, repeat or compress what they send, against FedAvg, FedAdam, FedAMS and FedCAMS, "
     "and our own two_way. The figures are not in the text at hand, only what they are said to show; traffic here is "
     "counted in real bytes.",
-    cells=cells,
-    findings=findings,
-    tables=tables,
-    pictures=pictures,
+    procedure=Procedure(cells, findings, tables, pictures),
     notes={"quick": QUICK, "full": FULL},
     settings={
         "quick": (

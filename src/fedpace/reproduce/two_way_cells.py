@@ -9,7 +9,7 @@ from typing import Any
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
-from fedpace.reproduce.cell import Cell, NamedCell
+from fedpace.reproduce.cell import Cell, NamedTask
 from fedpace.reproduce.results import Results
 
 PARTITION = {"iid": "iid", "non-iid": "shards:2"}
@@ -128,7 +128,7 @@ def _cell(edition: str, label: str, place: Place, rule: Algorithm, seeds: int | 
     return Cell(
         name=label,
         algorithm=rule,
-        task=NamedCell(DATA[place[0]], PARTITION[place[1]], "mlp:64", scale.clients),
+        task=NamedTask(DATA[place[0]], PARTITION[place[1]], "mlp:64", scale.clients),
         rounds=scale.rounds,
         evaluate_every=scale.evaluate_every,
         seeds=seeds,

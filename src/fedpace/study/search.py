@@ -1,4 +1,4 @@
-"""Optuna as a sampler for sweeps: it looks where the best values so far were."""
+"""Optuna as a sampler for sweeps: it samples near the best values so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many runs over a grid of settings: which is best, and how the outcome depends on each."""
+"""Sweeps: runs over a grid of settings, ranked and drawn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_MAPS = 12
 
 @dataclass(slots=True)
 class Point:
-    """One choice of settings and what came of it, one value per seed; a run that diverged has none."""
+    """One combination of settings and its results, one value per seed; a run that diverged has none."""
 
     settings: Settings
     values: list[float] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Point:
 
     @property
     def mean(self) -> float:
-        """NaN where any seed diverged: a setting that fails now and then is not a good one."""
+        """NaN where any seed diverged: a setting that fails for some seeds is not a good one."""
         return statistics.mean(self.values) if self.values and set(self.states) == {"done"} else math.nan
 
     @property
@@ -44,7 +44,7 @@ class Point:
 
 
 def best_first(points: Sequence[Point], metric: str) -> list[Point]:
-    """Those that diverged come last."""
+    """Points that diverged come last."""
     sign = -1 if rises(metric) else 1
     return sorted(points, key=lambda point: (math.isnan(point.mean), sign * point.mean))
 
@@ -59,7 +59,7 @@ class Sampler(Protocol):
         ...
 
     def tell(self, settings: Settings, value: float) -> None:
-        """What came of it; NaN if it diverged."""
+        """The result; NaN if it diverged."""
         ...
 
 
@@ -78,23 +78,21 @@ class Everything:
 
 
 class Hopeless(Observer):
-    """Ends a run whose loss is not finite, or has grown to `factor` times the least it has been."""
+    """Ends a run whose loss is not finite, or exceeds `factor` times its minimum so far."""
 
     def __init__(self, factor: float) -> None:
-        self._factor, self._least = factor, math.inf
+        self._factor, self._min = factor, math.inf
 
     def recorded(self, record: StepRecord, x: Vector) -> None:
         if not record.metrics:
             return
         loss = record.metrics.get("loss", math.inf)  # one that is not finite is left out of a history
-        self._least = min(self._least, loss)
-        if loss == math.inf or 0 < self._factor * self._least < loss:
-            raise Stop(f"after step {record.version} the loss is {loss:.3g} and was {self._least:.3g}")
+        self._min = min(self._min, loss)
+        if loss == math.inf or 0 < self._factor * self._min < loss:
+            raise Stop(f"after step {record.version} the loss is {loss:.3g} and was {self._min:.3g}")
 
     def resumed(self, steps: Sequence[StepRecord]) -> None:
-        self._least = min(
-            (step.metrics["loss"] for step in steps if "loss" in step.metrics), default=math.inf
-        )
+        self._min = min((step.metrics["loss"] for step in steps if "loss" in step.metrics), default=math.inf)
 
 
 # ------------------------------------------------------------ pictures

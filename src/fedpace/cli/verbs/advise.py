@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli.parser import count, number, seed, share
-from fedpace.cli.settings import setting
+from fedpace.cli.advise.problem import PROBLEM
+from fedpace.cli.experiment import add_settings
+from fedpace.cli.parser import count, number, share
 from fedpace.errors import ConfigError
 
 MOST_STEPS = 1_000_000  # of a session: bounds sum over every one of them
@@ -17,21 +18,12 @@ if TYPE_CHECKING:
     from fedpace.server_opt import Stages
     from fedpace.theory import Setting, Work
 
-# What the theorems need to know and nothing else tells: option, field of Setting, meaning.
-PROBLEM = (
-    ("smoothness", "L", "of the clients' objectives"),
-    ("noise", "V", "sigma², variance of a gradient"),
-    ("spread", "V", "sigma_g², of the clients' gradients"),
-    ("gap", "F", "loss at the start above the best"),
-    ("gradient", "V", "G², largest squared gradient of a client"),
-    ("radius", "H", "largest norm of the model"),
-)
-LOCAL = {"client_lr": 0.1, "batch_size": 10, "momentum": 0.0, "prox_mu": 0.0}  # where nothing is said
+LOCAL = {"client_lr": 0.1, "batch_size": 10, "momentum": 0.0, "prox_mu": 0.0}  # defaults
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "algorithm", nargs="?", metavar="ALGORITHM", help="what the papers say about this one"
+        "algorithm", nargs="?", metavar="ALGORITHM", help="show the papers' limits and bounds for it"
     )
     _add_experiment(parser)
     _add_work(parser)
@@ -43,56 +35,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size", type=count, metavar="D", help="parameters of the model (default: the task's, or 10,000)"
     )
     problem.add_argument(
-        "--estimate", action="store_true", help="measure these, and what codecs lose, on the task"
+        "--estimate", action="store_true", help="measure these and the codecs' errors on the task"
     )
     out = parser.add_argument_group("output")
-    out.add_argument("--picture", metavar="FILE", help="draw shares against plain weights (.png, .svg, .pdf)")
-    out.add_argument("--plot", metavar="FILE", help="run ALGORITHM and draw its gradient beside the bound")
+    out.add_argument(
+        "--picture", metavar="FILE", help="draw client weights, intended and effective (.png, .svg, .pdf)"
+    )
+    out.add_argument("--plot", metavar="FILE", help="run ALGORITHM and draw its gradient norm and the bound")
 
 
 def _add_experiment(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("experiment")
-    what.add_argument("--task", metavar="NAME", help="take clients and model of a task")
+    what.add_argument("--task", metavar="NAME", help="task whose clients and model to use")
     what.add_argument("--clients", type=count, default=100, metavar="N", help="default: %(default)s")
-    what.add_argument("--partition", default=None, metavar="RULE", help="who holds which sample")
+    what.add_argument("--partition", default=None, metavar="RULE", help="how samples are split over clients")
     what.add_argument("--model", metavar="NAME", help="network (default: the task's own)")
-    what.add_argument("--population", metavar="P", help="devices, which decide delays; see `fedpace list`")
+    what.add_argument("--population", metavar="P", help="devices, which determine delays; see `fedpace list`")
     what.add_argument("--rounds", type=count, default=100, metavar="T", help="default: %(default)s")
-    what.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
-    what.add_argument(
-        "--set",
-        type=setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a parameter of ALGORITHM, again and again; `fedpace list ALGORITHM` shows them",
-    )
+    add_settings(what)
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
-    work = parser.add_argument_group("how much each client does")
+    work = parser.add_argument_group("local work")
     work.add_argument("--steps", type=counts, metavar="K,K,...", help="local steps of every client")
     work.add_argument(
-        "--epochs", type=epochs, metavar="E", help="or passes over its data: 2, or 1..6 if drawn"
+        "--epochs", type=epochs, metavar="E", help="local epochs of every client: 2, or 1..6 if random"
     )
     work.add_argument("--samples", type=numbers, metavar="N,N,...", help="samples of every client")
-    work.add_argument(
-        "--weighting", choices=("samples", "uniform"), help="what makes a client's share (default: samples)"
-    )
-    work.add_argument("--clients-per-round", type=count, metavar="M", help="default: everybody")
+    work.add_argument("--weighting", choices=("samples", "uniform"), help="client weights (default: samples)")
+    work.add_argument("--clients-per-round", type=count, metavar="M", help="default: all clients")
     work.add_argument("--client-lr", type=number, metavar="LR", help="default: 0.1")
     work.add_argument("--batch-size", type=count, metavar="B", help="default: 10")
-    work.add_argument("--momentum", type=number, metavar="RHO", help="of local steps")
+    work.add_argument("--momentum", type=number, metavar="RHO", help="local momentum")
     work.add_argument("--nesterov", action="store_true")
     work.add_argument("--prox-mu", type=number, metavar="MU")
 
 
 def _add_server(parser: argparse.ArgumentParser) -> None:
     server = parser.add_argument_group("server momentum")
-    server.add_argument("--server-lr", type=numbers, metavar="LR,LR,...", help="one per stage, falling")
+    server.add_argument("--server-lr", type=numbers, metavar="LR,LR,...", help="one per stage, decreasing")
     server.add_argument("--beta", type=number, metavar="B", help="first stage's (default: 0.9)")
     server.add_argument("--nu", type=share, metavar="NU", help="first stage's (default: 0.9)")
-    server.add_argument("--couple", choices=("nu", "nag", "beta"), help="what stays the same (default: nu)")
+    server.add_argument(
+        "--couple", choices=("nu", "nag", "beta"), help="coupling of the stages (default: nu)"
+    )
     server.add_argument(
         "--delay", type=delay, metavar="S", help="largest staleness of autonomous clients, uniform on 0..S"
     )
@@ -101,10 +87,11 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
 def command(args: argparse.Namespace) -> int:
     """Compute learning-rate limits, bounds, delays and recommended rates before a run.
 
-    With ALGORITHM: everything the papers say about it, with delays from the devices, constants given, assumed or
-    measured on a task. Without: how far plain averaging is biased by unequal work, and stage tables. Every number
-    is labelled exact, a sufficient condition, an upper bound, an order of magnitude, mean stability (exact for the
-    mean model of a quadratic), measured, assumed or recommended. They advise, they refuse nothing.
+    With ALGORITHM: the papers' limits and bounds for it, with delays from the devices and constants that are given,
+    assumed or measured on a task. Without: the objective inconsistency of plain averaging under unequal local work,
+    and stage tables. Every number is labelled exact, a sufficient condition, an upper bound, an order of magnitude,
+    mean stability (exact for the mean model of a quadratic), measured, assumed or recommended. No run is refused
+    because of them.
 
       fedpace advise ca2fl --task digits --population half-normal:5 --set buffer=10 --estimate
       fedpace advise defedavg_niid --clients 100 --set draws=10 --set steps=50 --population defedavg
@@ -113,7 +100,7 @@ def command(args: argparse.Namespace) -> int:
       fedpace advise --task digits --clients 100 --partition dirichlet:0.5 --epochs 1..6 --momentum 0.9
       fedpace advise --server-lr 2,1,0.5 --beta 0.9 --nu 0.9 --rounds 1000 --steps 5,5,5,5
     """
-    from fedpace.cli import advise_named
+    from fedpace.cli.advise import named
     from fedpace.disk.files import require_writable
 
     for option in ("picture", "plot"):
@@ -125,7 +112,7 @@ def command(args: argparse.Namespace) -> int:
                 raise ConfigError(
                     f"--{name} must come without an algorithm, whose own rules decide it; got both"
                 )
-        return advise_named.command(args)
+        return named.command(args)
     only_named = [name for name in ("estimate", "plot", "population", "set", "model") if getattr(args, name)]
     if only_named:
         raise ConfigError(
@@ -136,7 +123,8 @@ def command(args: argparse.Namespace) -> int:
 
 def _planned(args: argparse.Namespace) -> int:
     """Unequal work and stage tables, from numbers alone."""
-    from fedpace.cli import advise_show, show
+    from fedpace.cli import show
+    from fedpace.cli.advise import tables
 
     work = planned_work(args)
     if work is None and args.server_lr is None:
@@ -144,25 +132,25 @@ def _planned(args: argparse.Namespace) -> int:
     problem = _setting(args, work)
     stages = None if args.server_lr is None else _stages(args)
     if work is not None:
-        advise_show.work(work, problem, local(args, "client_lr"), args.rounds, args.picture)
+        tables.work(work, problem, local(args, "client_lr"), args.rounds, args.picture)
     if stages is not None:
         steps = () if work is None else work.k.ravel().tolist()
-        advise_show.server(stages, problem, local(args, "client_lr"), args.delay, steps)
+        tables.server(stages, problem, local(args, "client_lr"), args.delay, steps)
     if work is not None:
         from fedpace.theory import advice
 
-        show.console().print(advice(work) or "plain averaging is (almost) unbiased here: fedavg will do")
+        show.console().print(advice(work) or "plain averaging is (almost) consistent here: fedavg suffices")
     return 0
 
 
 def local(args: argparse.Namespace, name: str) -> float:
-    """A parameter of the local solver, or its default."""
+    """A parameter of local training, or its default."""
     given = getattr(args, name)
     return float(LOCAL[name] if given is None else given)
 
 
 def planned_work(args: argparse.Namespace) -> Work | None:
-    """The clients' shares and solvers, or None if nothing is said about their work."""
+    """The clients' weights and local work, or None if no work is given."""
     from fedpace.local import SGD
     from fedpace.theory import Work
 

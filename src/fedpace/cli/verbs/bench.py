@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what", nargs="*", metavar="WHAT", help=f"{', '.join(WHAT)} (default: {' '.join(USUAL)})"
     )
     parser.add_argument(
-        "--repeats", type=repeats, default=5, metavar="N", help="turns (default: %(default)s)"
+        "--repeats", type=repeats, default=5, metavar="N", help="repetitions (default: %(default)s)"
     )
-    parser.add_argument("--json", metavar="FILE", help="write all numbers there, too")
+    parser.add_argument("--json", metavar="FILE", help="also write all numbers")
     parser.add_argument("--peers", action="store_true", help="also run other frameworks, where installed")
     parser.add_argument(
         "--algorithm", default="fedavg", metavar="NAME", help="for tune (default: %(default)s)"
@@ -41,19 +41,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Measure fedpace beside bare torch loops, on this machine.
+    """Benchmark fedpace against plain torch loops on this machine.
 
-    W1, W2, W3, async   local training: fedpace and a plain torch loop take turns; ratios to the loop in two
-                        processes count
+    W1, W2, W3, async   local training: fedpace and a plain torch loop in alternation; ratios are to the loop
+                        in two processes
     server, codecs      a server step of 100 million parameters against streaming the same bytes; codecs
                         against one copy
     scale               one million clients, one thousand of them per round
     startup             --help, and the first round of a small run
-    tune                time the engines on an experiment of your own (--task, --model, --set, ...) and pin the
-                        fastest: `auto` uses it from then on
+    tune                time the engines on your experiment (--task, --model, --set, ...) and pin the fastest for
+                        `auto`
 
-    --peers runs other frameworks on the same workloads, those with a virtual environment in the folder that
-    FEDPACE_PEERS names (docs/compute.md says how to install each).
+    --peers runs other frameworks on the same workloads: those with a virtual environment in the folder
+    FEDPACE_PEERS (docs/compute.md explains how to install each).
     """
     chosen = args.what or USUAL
     for name in chosen:
@@ -75,9 +75,7 @@ def _training(args: argparse.Namespace, *names: str) -> Rows:
     from fedpace.bench.workloads import WORKLOADS
 
     if not hasattr(os, "fork"):
-        raise ConfigError(
-            "local training must be measured where processes fork: the loops it is compared with do"
-        )
+        raise ConfigError("local training must be measured where processes can fork, as the torch loops do")
     rows: Rows = []
     for name in names:
         workload = WORKLOADS[name]

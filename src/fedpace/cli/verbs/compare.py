@@ -26,34 +26,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("algorithms", metavar="ALGORITHM", nargs="+", help="names from `fedpace list`")
     experiment.add_options(parser)
     parser.add_argument(
-        "--target", type=target, metavar="METRIC=VALUE", help="show what it takes to get there: accuracy=0.8"
+        "--target", type=target, metavar="METRIC=VALUE", help="show the cost of reaching it: accuracy=0.8"
     )
     parser.add_argument(
         "--seeds",
         type=repeats,
         default=1,
         metavar="K",
-        help="runs of each, from --seed on (default: %(default)s)",
+        help="seeds per algorithm, starting at --seed (default: %(default)s)",
     )
     execution.add_store_options(parser)
     out = parser.add_argument_group("output")
-    out.add_argument("--plot", metavar="FILE", help="one picture of all: metric against steps, time, traffic")
-    out.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    out.add_argument("--plot", metavar="FILE", help="draw the metric over steps, time and traffic")
+    out.add_argument("--quiet", action="store_true", help="print the table only")
 
 
 def command(args: argparse.Namespace) -> int:
     """Run several algorithms on the same task and devices, side by side.
 
-    With --target: the steps, virtual seconds, bytes and real seconds that each needs to get there.
-    `--set buffer=5` goes to every algorithm that has such a parameter, `--set fedbuff.buffer=5` to that one.
-    Runs that are already in the run store are taken from there.
+    With --target: the server steps, virtual seconds, bytes and real seconds each needs to reach it.
+    `--set buffer=5` applies to every algorithm that has such a parameter, `--set fedbuff.buffer=5` to that one.
+    Runs already in the run store are reused.
     """
     from fedpace.record.report import compare, plot
 
     if args.plot:
         plot.require_picture(args.plot, "--plot")
     runs = _all_runs(args)
-    caption = "" if args.target is None else "steps, time and traffic until {} {:g}".format(*args.target)
+    caption = (
+        "" if args.target is None else "server steps, time and traffic to reach {} {:g}".format(*args.target)
+    )
     rows = [(name, *_row(own, args.target)) for name, own in runs.items()]
     show.table(HEADER, rows, align="lrrrrrrr", caption=caption)
     if args.plot:
@@ -76,7 +78,7 @@ def target(text: str) -> Target:
 
 
 def _all_runs(args: argparse.Namespace) -> dict[str, list[Run]]:
-    """One run per algorithm and seed, each the same as `fedpace run` would make it."""
+    """One run per algorithm and seed, identical to that of `fedpace run`."""
     algorithms = experiment.make_algorithms(args.algorithms, args)
     settings = experiment.settings(args.algorithms, args)
     devices, how, store = population(args.population), experiment.execution(args), execution.open_store(args)
@@ -99,7 +101,7 @@ def _require_metric(task: Task, seed: int, metric: str) -> None:
 
 
 def _one_run(what: execution.Experiment, store: Store | None, *, quiet: bool) -> Run:
-    """From the store, or new; one that ended early counts as far as it came."""
+    """From the store, or new; the partial run if it ended early."""
     label = f"{what.algorithm.name}, seed {what.seed}"
     try:
         run, entry = execution.obtain(what, store, traces=False, progress=not quiet)
@@ -107,7 +109,7 @@ def _one_run(what: execution.Experiment, store: Store | None, *, quiet: bool) ->
         print(f"fedpace compare: {label}: {error}", file=sys.stderr)
         return error.run  # type: ignore[no-any-return]
     if entry is not None and not quiet:
-        print(f"{label}: kept as {entry.name}", file=sys.stderr)
+        print(f"{label}: saved as {entry.name}", file=sys.stderr)
     if entry is not None and entry.note:
         print(visible(f"fedpace compare: {label}: {entry.note}"), file=sys.stderr)
     return run
@@ -118,13 +120,13 @@ def _row(runs: Sequence[Run], goal: Target | None) -> Sequence[str]:
     from fedpace.record.report import compare
     from fedpace.record.run.units import format_bytes, format_seconds
 
-    learned = [_spread(compare.final(runs, name)) for name in ("accuracy", "loss")]
+    metrics = [_spread(compare.final(runs, name)) for name in ("accuracy", "loss")]
     cost = compare.cost(runs, goal)
     if cost is None:
-        return (*learned, "not reached", "", "", "", "")
+        return (*metrics, "not reached", "", "", "", "")
     share = "" if cost.runs == len(runs) else f" ({cost.runs} of {len(runs)})"
     return (
-        *learned,
+        *metrics,
         f"{cost.steps:.4g}{share}",
         format_seconds(cost.virtual_seconds),
         format_bytes(cost.bytes_up),

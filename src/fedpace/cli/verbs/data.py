@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("list", help="the data sets, and which are at hand")
+    actions.add_parser("list", help="list the data sets, and which are downloaded")
     get = actions.add_parser("get", help="download a data set into the cache")
     get.add_argument("name", metavar="NAME")
-    take = actions.add_parser("import", help="take a data set from a file or folder into the cache")
+    take = actions.add_parser("import", help="import a data set from a file or folder into the cache")
     take.add_argument("name", metavar="NAME")
     take.add_argument("path", metavar="PATH", type=Path, help="idx, idx.gz, npz, CIFAR batches, PNG strips")
-    check = actions.add_parser("check", help="compare the cache with its checksums, byte by byte")
-    check.add_argument("names", metavar="NAME", nargs="*", help="default: all that are in the cache")
-    _add_show(actions.add_parser("show", help="draw who holds which classes"))
+    check = actions.add_parser("check", help="verify the cache against its checksums")
+    check.add_argument("names", metavar="NAME", nargs="*", help="default: all in the cache")
+    _add_show(actions.add_parser("show", help="show how samples and classes are split over clients"))
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:
@@ -37,10 +37,10 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Get, import, check and look at data sets.
+    """Download, import, verify and inspect data sets.
 
-    Decoded once into memory-mapped arrays in the folder FEDPACE_DATA names, by default one in the user's
-    cache directory, and verified against the checksums of the published files.
+    Data sets are decoded once into memory-mapped arrays in the folder FEDPACE_DATA (default: in the user's cache
+    directory) and verified against the checksums of the published files.
     """
     ACTIONS[args.action](args)
     return 0
@@ -54,8 +54,8 @@ def _list(args: argparse.Namespace) -> None:
     rows = []
     for name, line in TASKS.items():
         made = name not in SOURCES
-        rows.append((name, "built in" if made else ("in the cache" if store.stored(name) else "-"), line))
-    show.table(("data set", "at hand", "what it is"), rows, align="llt", caption=f"cache: {data_cache()}")
+        rows.append((name, "built in" if made else ("downloaded" if store.stored(name) else "-"), line))
+    show.table(("data set", "available", "description"), rows, align="llt", caption=f"cache: {data_cache()}")
 
 
 def _get(args: argparse.Namespace) -> None:
@@ -80,11 +80,11 @@ def _check(args: argparse.Namespace) -> None:
     names = [source(name).name for name in args.names] or [name for name in SOURCES if store.stored(name)]
     for name in names:
         if not store.stored(name):
-            raise ConfigError(f"{name} is not in the cache {data_cache()}")
+            raise ConfigError(f"{name} is not downloaded (cache: {data_cache()})")
         store.check(name)
         print(f"{name}: as published")
     if not names:
-        print(f"nothing in the cache {data_cache()}")
+        print(f"the cache is empty: {data_cache()}")
 
 
 def _show(args: argparse.Namespace) -> None:
@@ -103,16 +103,16 @@ def _show(args: argparse.Namespace) -> None:
     counts = data.counts(parts)
     held = (counts > 0).sum(axis=0)
     rows = [
-        ("samples", *_spread(sorted(len(part) for part in parts))),
-        ("classes", *_spread(sorted(held.tolist()))),
+        ("samples", *_min_median_max(sorted(len(part) for part in parts))),
+        ("classes", *_min_median_max(sorted(held.tolist()))),
     ]
-    show.table((f"{data.name}, {rule}", "least", "median", "most"), rows, align="lrrr")
+    show.table((f"{data.name}, {rule}", "min", "median", "max"), rows, align="lrrr")
     if args.output is not None:
         save(split_picture(counts, f"{data.name}, {args.clients} clients, {rule}"), args.output)
         print(f"picture: {args.output}")
 
 
-def _spread(ordered: list[int]) -> tuple[str, str, str]:
+def _min_median_max(ordered: list[int]) -> tuple[str, str, str]:
     return f"{ordered[0]:,}", f"{ordered[len(ordered) // 2]:,}", f"{ordered[-1]:,}"
 
 
@@ -121,7 +121,7 @@ def _require_file(name: str) -> None:
     from fedpace.tasks.datasets.catalogue import SOURCES
 
     if name in TASKS and name not in SOURCES:
-        raise ConfigError(f"{name} is built in; there is nothing to get or import")
+        raise ConfigError(f"{name} is built in; it needs no download or import")
 
 
 def _describe(data: Data) -> None:

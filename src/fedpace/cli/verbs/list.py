@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Show the algorithms, tasks, models, partitions and populations there are."""
+    """List algorithms, tasks, models, partitions and populations."""
     if args.what is not None and args.what not in SECTIONS:
         _one_algorithm(args.what)
         return 0
@@ -39,29 +39,29 @@ def _algorithms() -> None:
         (name, _first_line(function), _cited(name))
         for name, function in sorted(algorithm_functions().items())
     ]
-    show.table(("algorithm", "what it is", "from"), rows, align="ltl")
+    show.table(("algorithm", "description", "paper"), rows, align="ltl")
 
 
 def _tasks() -> None:
     from fedpace.tasks import TASKS
 
-    show.table(("task", "what it is"), sorted(TASKS.items()), align="lt")
+    show.table(("task", "description"), sorted(TASKS.items()), align="lt")
 
 
 def _models() -> None:
     from fedpace.tasks import MODELS
 
-    show.table(("model", "what it is"), sorted(MODELS.items()), align="lt")
+    show.table(("model", "description"), sorted(MODELS.items()), align="lt")
 
 
 def _partitions() -> None:
     from fedpace.tasks import PARTITIONS
 
-    show.table(("partition", "who holds which sample"), PARTITIONS.items(), align="lt")
+    show.table(("partition", "how samples are split over clients"), PARTITIONS.items(), align="lt")
 
 
 def _populations() -> None:
-    show.table(("population", "how fast the devices are"), FORMS.items(), align="lt")
+    show.table(("population", "device speeds and links"), FORMS.items(), align="lt")
 
 
 SECTIONS: dict[str, Callable[[], None]] = {
@@ -74,14 +74,14 @@ SECTIONS: dict[str, Callable[[], None]] = {
 
 
 def _one_algorithm(name: str) -> None:
-    """Its whole description, its parameters with their defaults, and whom to cite."""
+    """Its whole description, its parameters with their defaults, and papers to cite."""
     functions = algorithm_functions()
     if name not in functions:
         raise unknown("what to list", name, (*SECTIONS, *functions))
     print(f"{name}: {inspect.getdoc(functions[name])}\n")
     parameters = inspect.signature(functions[name]).parameters.values()
     rows = [(p.name, _default(p), MEANINGS.get(p.name, "")) for p in parameters]
-    show.table(("--set NAME=VALUE", "default", "what it is"), rows, align="llt")
+    show.table(("--set NAME=VALUE", "default", "description"), rows, align="llt")
     print("", *citations.papers(name), sep="\n")
 
 

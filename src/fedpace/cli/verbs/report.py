@@ -22,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Make one web page about runs that are kept.
+    """Write one web page about saved runs.
 
-    Results, curves, who did what when, staleness, participation, traffic, configuration, and whom to cite; one
-    file that loads nothing from anywhere.
+    Results, curves, client timeline, staleness, participation, traffic, configuration and papers to cite, in one
+    self-contained file.
     """
     from fedpace.disk import files
     from fedpace.record.report.page import page
@@ -33,8 +33,8 @@ def command(args: argparse.Namespace) -> int:
 
     output = files.require_writable(args.output, "--output")
     store = Store()
-    kept = [_kept(store, store[name]) for name in args.runs]
-    files.write(output, page(kept, args.title).encode())
+    stored = [_stored(store, store[name]) for name in args.runs]
+    files.write(output, page(stored, args.title).encode())
     print(output)
     return 0
 
@@ -46,7 +46,7 @@ def _clients(entry: Entry) -> int:
     return int(text)
 
 
-def _kept(store: Store, entry: Entry) -> StoredRun:
+def _stored(store: Store, entry: Entry) -> StoredRun:
     from fedpace.bibliography import PAPERS
     from fedpace.record.report.page import StoredRun
     from fedpace.record.store import artifacts

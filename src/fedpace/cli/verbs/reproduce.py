@@ -31,20 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", default="docs/results", metavar="FOLDER", help="where pages go (default: %(default)s)"
     )
     parser.add_argument(
-        "--keep", metavar="FOLDER", help="where finished runs are kept (default: with the run store)"
+        "--keep", metavar="FOLDER", help="where finished runs are saved (default: with the run store)"
     )
     parser.add_argument("--only", metavar="TEXT", help="run only cells whose name contains this")
-    parser.add_argument("--estimate", action="store_true", help="only say what it would cost")
-    parser.add_argument(
-        "--report", action="store_true", help="run nothing: write pages from what is finished"
-    )
+    parser.add_argument("--estimate", action="store_true", help="only estimate the cost")
+    parser.add_argument("--report", action="store_true", help="run nothing: write pages from finished runs")
 
 
 def command(args: argparse.Namespace) -> int:
-    """Reproduce tables and figures of the papers, with the published numbers beside.
+    """Reproduce tables and figures of the papers, next to the published numbers.
 
-    Finished runs are kept, so an interrupted reproduction goes on where it stopped. `quick` fits two cores in
-    minutes and its page says what was made smaller; `full` is the papers' own setting.
+    Finished runs are saved, so an interrupted reproduction is resumed by the same command. `quick` takes minutes
+    on two cores and its page lists the reductions; `full` is the papers' own setting.
     """
     from fedpace import reproduce
 
@@ -85,17 +83,17 @@ def _say_cost(experiment: Reproduction, kept: FinishedRuns, args: argparse.Names
     todo = pending(experiment, args.edition, args.seeds, kept, args.only)
     if todo:
         _say(f"{experiment.name} ({args.edition}): timing a few steps of each kind of run ...")
-    _say(f"{experiment.name} ({args.edition}): {estimate(todo) if todo else 'everything is finished'}")
+    _say(f"{experiment.name} ({args.edition}): {estimate(todo) if todo else 'all runs are finished'}")
 
 
 def _run(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
     from fedpace.reproduce.run import run_all
 
     def told(cell: Cell, seed: int, outcome: Outcome, left: int) -> None:
-        learned = ", ".join(f"{name} {value:.4g}" for name, value in _last(outcome).items())
+        metrics = ", ".join(f"{name} {value:.4g}" for name, value in _last(outcome).items())
         _say(
             f"  {cell.name}, seed {seed}: {outcome.ended} after {outcome.steps} steps"
-            f"{', ' + learned if learned else ''}; {outcome.real_seconds:.1f} s, {left} left"
+            f"{', ' + metrics if metrics else ''}; {outcome.real_seconds:.1f} s, {left} left"
         )
 
     run_all(experiment, args.edition, args.seeds, kept, args.jobs, told, args.only)
@@ -114,7 +112,7 @@ def _write(experiment: Reproduction, results: object, args: argparse.Namespace) 
     page.require_no_fewer(experiment, args.edition, results, folder)  # type: ignore[arg-type]
     written = page.write(experiment, args.edition, results, folder, line)  # type: ignore[arg-type]
     page.write_index([reproduce.experiment(name) for name in reproduce.NAMES], folder)
-    for finding in experiment.findings(args.edition, results):  # type: ignore[arg-type]
+    for finding in experiment.procedure.findings(args.edition, results):  # type: ignore[arg-type]
         print(f"{finding.verdict:<18} {finding.claim}: {finding.ours}")
     _say(f"page: {written}")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fedpace.cli import execution, experiment, show
-from fedpace.cli.remarks import remarks
+from fedpace.cli.notes import notes
 from fedpace.errors import DivergedError, FedpaceError, InterruptedRun, StalledError, StorageError
 
 if TYPE_CHECKING:
@@ -27,16 +27,16 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     out = parser.add_argument_group("output")
     out.add_argument("--json", metavar="FILE", help="write result and history")
     out.add_argument("--plot", metavar="FILE", help="draw accuracy and loss (.png, .svg, .pdf)")
-    out.add_argument("--timeline", metavar="FILE", help="write who did what when (.csv, .json)")
+    out.add_argument("--timeline", metavar="FILE", help="write the client timeline (.csv, .json)")
     out.add_argument("--save", metavar="FOLDER", help="write result, history and model")
-    out.add_argument("--quiet", action="store_true", help="say nothing unless something is wrong")
+    out.add_argument("--quiet", action="store_true", help="print errors and warnings only")
 
 
 def command(args: argparse.Namespace) -> int:
-    """Simulate one algorithm and show what came out.
+    """Simulate one algorithm and show the result.
 
-    Every client works at its own pace under a virtual clock; the same seed gives the same bits. Every run is
-    kept (`fedpace runs`) and, once it has a checkpoint, goes on after a crash with `fedpace resume NAME`.
+    Every client trains at its own pace under a virtual clock; results are bit-identical for the same seed. Every
+    run is saved (`fedpace runs`) and, once it has a checkpoint, can be resumed with `fedpace resume NAME`.
     """
     require_writable(args)
     execution.check_options(args)
@@ -58,7 +58,7 @@ def command(args: argparse.Namespace) -> int:
 
 
 def finish_with(work: Callable[[], Run], task: Task, args: argparse.Namespace, verb: str) -> int:
-    """Do the work, then write and show what came of it, also if it ended early."""
+    """Do the work, then write and show the run, or the partial run if it ended early."""
     try:
         run = work()
     except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
@@ -72,7 +72,7 @@ def finish_with(work: Callable[[], Run], task: Task, args: argparse.Namespace, v
 
 
 def require_writable(args: argparse.Namespace) -> None:
-    """Find out before the run, not after it."""
+    """Refuse unwritable paths before the run, not after it."""
     from fedpace.disk import files
     from fedpace.record.report import plot
 
@@ -86,7 +86,7 @@ def require_writable(args: argparse.Namespace) -> None:
 
 
 def _finish(run: Run, task: Task, args: argparse.Namespace) -> None:
-    """Write what was asked for, then show the result."""
+    """Write the requested files, then show the result."""
     from fedpace.disk import files
     from fedpace.record.run import timeline
 
@@ -100,8 +100,8 @@ def _finish(run: Run, task: Task, args: argparse.Namespace) -> None:
         run.plot(args.plot)
     if not args.quiet:
         show.result(run)
-        for remark in remarks(run, task):
-            print(f"note: {remark}")
+        for note in notes(run, task):
+            print(f"note: {note}")
 
 
 def _ended_early(error: FedpaceError | InterruptedRun, verb: str) -> int:

@@ -35,13 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=axis,
         metavar="NAME=VALUES",
-        help="what to try: beta=0.7,0.9 or server_lr=0.5:5.0:0.5 (from, to, step)",
+        help="values: beta=0.7,0.9 or server_lr=0.5:5.0:0.5 (from, to, step)",
     )
     experiment.add_options(parser)
     parser.set_defaults(workers=1)
     how = parser.add_argument_group("sweep")
-    how.add_argument("--metric", metavar="NAME", help="what is best (default: accuracy, or loss)")
-    how.add_argument("--seeds", type=repeats, default=1, metavar="K", help="runs of each, from --seed on")
+    how.add_argument("--metric", metavar="NAME", help="metric to rank by (default: accuracy, or loss)")
+    how.add_argument(
+        "--seeds", type=repeats, default=1, metavar="K", help="seeds per setting, starting at --seed"
+    )
     how.add_argument(
         "--processes", type=processes, metavar="N", help="runs at a time (default: one per core)"
     )
@@ -50,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=amount,
         default=STOP_ABOVE,
         metavar="X",
-        help="stop a run whose loss has grown to X times its least (default: %(default)g)",
+        help="stop a run whose loss exceeds X times its minimum (default: %(default)g)",
     )
     how.add_argument("--sampler", choices=("grid", "optuna"), default="grid", help="default: %(default)s")
     how.add_argument(
@@ -60,14 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     out = parser.add_argument_group("output")
     out.add_argument("--plot", metavar="FILE", help="draw the metric over the grid")
     out.add_argument("--csv", metavar="FILE", help="write every point")
-    out.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    out.add_argument("--quiet", action="store_true", help="print the table only")
 
 
 def command(args: argparse.Namespace) -> int:
-    """Try every combination of settings and show the best.
+    """Run a grid of settings and rank them.
 
-    Runs go in parallel and are kept: whoever interrupts a sweep and starts it again repeats nothing. A run that
-    diverges is stopped early and counts as failed. With `--compute ray` runs go to a Ray cluster, one core each.
+    Runs are parallel and saved: the same command resumes an interrupted sweep. A run that diverges is stopped
+    early and counts as failed. With `--compute ray` runs go to a Ray cluster, one core each.
     """
     from fedpace.disk.files import require_writable
     from fedpace.record.report import plot
@@ -91,7 +93,7 @@ def command(args: argparse.Namespace) -> int:
     return 0
 
 
-# ------------------------------------------------------------ what to try
+# ------------------------------------------------------------ the grid
 
 
 def axis(text: str) -> tuple[str, list[Any]]:
@@ -149,7 +151,7 @@ def _grid(args: argparse.Namespace) -> Grid:
 
 
 def _try_all(args: argparse.Namespace, grid: Grid) -> None:
-    """Build the algorithm with every value once, so that what cannot be is found before anything runs."""
+    """Build the algorithm with every value once, so that an invalid value is refused before anything runs."""
     first = {name: values[0] for name, values in grid.items()}
     for name, value in ((name, value) for name, values in grid.items() for value in values):
         chosen = [*args.set, *{**first, name: value}.items()]
@@ -175,7 +177,7 @@ def _sampler(args: argparse.Namespace, grid: Grid, metric: str) -> Sampler:
     return Search(grid, metric, args.trials, args.seed)
 
 
-# ------------------------------------------------------------ trying it
+# ------------------------------------------------------------ the runs
 
 
 def _points(args: argparse.Namespace, sampler: Sampler, metric: str) -> list[Point]:
@@ -223,7 +225,7 @@ def _fill(point: Point, answers: Sequence[TrialResult]) -> None:
     point.real_seconds += sum(answer.real_seconds for answer in answers)
 
 
-# ------------------------------------------------------------ showing it
+# ------------------------------------------------------------ the results
 
 
 def _say(point: Point, done: int, trials: int, metric: str) -> None:

@@ -17,46 +17,46 @@ HEADER = ("client", "busy", "link", "used", "wasted", "pending", "staleness", "m
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="what `fedpace run --timeline FILE` wrote")
+    parser.add_argument("file", metavar="FILE", help="a file of `fedpace run --timeline FILE`")
     parser.add_argument("-o", "--output", metavar="PICTURE", help="default: FILE with the ending .png")
     parser.add_argument(
-        "--clients", type=count, default=40, metavar="N", help="how many to show (default: %(default)s)"
+        "--clients", type=count, default=40, metavar="N", help="clients to show (default: %(default)s)"
     )
 
 
 def command(args: argparse.Namespace) -> int:
-    """Draw who did what when, and add it up.
+    """Draw a client timeline and summarise it per client.
 
-    One row per client: download, training, waiting to be asked, upload; training that nobody used is grey.
-    The table says how busy each was, what became of its updates, and how stale those were that were used.
+    One row per client: download, training, waiting for a poll, upload; unused training is grey. The table has each
+    client's busy time, its updates used, wasted and pending, and their staleness.
     """
     from fedpace.record.report import plot
     from fedpace.record.report.gantt import gantt
     from fedpace.record.run import timeline
-    from fedpace.record.run.usage import ages_of_all, usage
+    from fedpace.record.run.usage import staleness_of_all, usage
 
     output = plot.require_picture(args.output or Path(args.file).with_suffix(".png"), "--output")
     rows = timeline.read(args.file)
     plot.save(gantt(rows, most_clients=args.clients), output)
-    _show(usage(rows), args.clients, ages_of_all(usage(rows)))
+    _show(usage(rows), args.clients, staleness_of_all(usage(rows)))
     print(output)
     return 0
 
 
-def _show(lines: Sequence[Usage], most: int, ages: Mapping[int, int]) -> None:
+def _show(lines: Sequence[Usage], most: int, staleness: Mapping[int, int]) -> None:
     table = [
         (
             str(line.client),
             f"{line.busy:.0%}",
             f"{line.sending:.0%}",
             *(f"{n:,}" for n in (line.used, line.wasted, line.pending)),
-            f"{line.mean_age:.2f}",
-            str(line.max_age),
+            f"{line.mean_staleness:.2f}",
+            str(line.max_staleness),
         )
         for line in lines[:most]
     ]
-    more = f"and {len(lines) - most:,} clients more\n" if len(lines) > most else ""
-    found = ", ".join(f"{age}: {n:,}" for age, n in ages.items())
+    more = f"and {len(lines) - most:,} more clients\n" if len(lines) > most else ""
+    found = ", ".join(f"{tau}: {n:,}" for tau, n in staleness.items())
     show.table(
         HEADER, table, align="rrrrrrrr", caption=f"{more}updates used, by staleness: {found or 'none'}"
     )

@@ -1,14 +1,14 @@
-"""Several runs of several algorithms side by side: what each needs to get somewhere, as numbers and as one picture."""
+"""Several runs of several algorithms side by side: their cost to reach a target, as numbers and as one picture."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from fedpace.record.report.plot import COLOURS, STYLE, words
+from fedpace.record.report.points import Points, points
 from fedpace.record.run.run import Run
 from fedpace.record.run.units import byte_unit
 
@@ -16,15 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDE = 8.0  # from such a ratio on, what is small would be a stroke on a linear axis
+WIDE = 8.0  # from this ratio on, small values would vanish on a linear axis
 
 Target = tuple[str, float]
-Points = tuple[list[float], list[float], list[float], list[float]]  # steps, seconds, bytes, metric
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Means over the runs that got there."""
+    """Means over the runs that reached the target."""
 
     runs: int
     steps: float
@@ -35,12 +34,12 @@ class Cost:
 
 
 def rises(metric: str) -> bool:
-    """Accuracy is to rise, every other metric to fall."""
+    """Accuracy is maximised, every other metric minimised."""
     return metric.startswith("accuracy")
 
 
 def reached(run: Run, goal: Target) -> Run | None:
-    """The run up to its first step at the goal."""
+    """The run up to its first step at the target."""
     metric, value = goal
     for at, record in enumerate(run.history, start=1):
         found = record.metrics.get(metric)
@@ -50,7 +49,7 @@ def reached(run: Run, goal: Target) -> Run | None:
 
 
 def cost(runs: Sequence[Run], goal: Target | None) -> Cost | None:
-    """What it took to reach the goal, or to come to the end; None if no run did."""
+    """The cost to reach the target, or to finish; None if no run did."""
     there = list(runs) if goal is None else [found for run in runs if (found := reached(run, goal))]
     if not there:
         return None
@@ -67,7 +66,7 @@ def cost(runs: Sequence[Run], goal: Target | None) -> Cost | None:
 
 
 def final(runs: Sequence[Run], metric: str) -> tuple[float, float | None] | None:
-    """Mean and standard deviation of a metric's last value; no deviation for one run, None where nobody has it."""
+    """Mean and standard deviation of a metric's last value; no deviation for one run, None if no run has it."""
     values = [run.metrics[metric] for run in runs if metric in run.metrics]
     if not values:
         return None
@@ -75,7 +74,7 @@ def final(runs: Sequence[Run], metric: str) -> tuple[float, float | None] | None
 
 
 def picture(runs: Mapping[str, Sequence[Run]], goal: Target | None = None, title: str = "") -> Figure:
-    """One metric against server steps, virtual seconds and traffic; the mean over seeds thick, each seed thin."""
+    """One metric over server steps, virtual seconds and traffic; the mean over seeds thick, each seed thin."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -84,7 +83,7 @@ def picture(runs: Mapping[str, Sequence[Run]], goal: Target | None = None, title
     with rc_context(STYLE):
         figure = Figure(figsize=(12, 4.2), layout="constrained")
         row = figure.subplots(1, 3, sharey=True)
-        drawn = {label: [_points(run, metric, unit) for run in own] for label, own in runs.items()}
+        drawn = {label: [points(run, metric, unit) for run in own] for label, own in runs.items()}
         for at, (label, seeds) in enumerate(drawn.items()):
             _draw(row, seeds, label, COLOURS[at % len(COLOURS)])
         for at in (1, 2):
@@ -117,17 +116,6 @@ def _draw(row: Sequence[Axes], seeds: Sequence[Points], label: str, colour: str)
     row[0].plot([], [], color=colour, linewidth=2.0, label=words(label))
 
 
-def _points(run: Run, metric: str, unit: float) -> Points:
-    """Where the metric was measured."""
-    sent = accumulate(record.bytes_up + record.bytes_down for record in run.history)
-    rows = [
-        (float(record.version), record.virtual_seconds, total / unit, record.metrics[metric])
-        for record, total in zip(run.history, sent, strict=True)
-        if metric in record.metrics
-    ]
-    return tuple(list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])  # type: ignore[return-value]
-
-
 def _mean(seeds: Sequence[Points]) -> Points | None:
     """Point by point, where all seeds were measured after the same steps."""
     if len(seeds) < 2 or any(each[0] != seeds[0][0] for each in seeds):
@@ -136,7 +124,7 @@ def _mean(seeds: Sequence[Points]) -> Points | None:
         [statistics.mean(values) for values in zip(*columns, strict=True)]
         for columns in zip(*seeds, strict=True)
     )
-    return tuple(means)  # type: ignore[return-value]
+    return Points(*means)
 
 
 def _metric(runs: Mapping[str, Sequence[Run]]) -> str:

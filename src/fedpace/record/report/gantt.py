@@ -1,4 +1,4 @@
-"""A timeline as a picture: one row per client, time to the right, a line at every server step."""
+"""A client timeline as a Gantt chart: one row per client, time to the right, a line at every server step."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TRAIN, WASTED, PENDING = "#0072B2", "#C8C8C8", "#9FCBE8"
 LINKS = {"download": "#56B4E9", "wait": "#E69F00", "upload": "#009E73"}
 LEGEND = {
     "train": TRAIN,
-    "train, never used": WASTED,
-    "train, not used yet": PENDING,
+    "train, unused": WASTED,
+    "train, pending": PENDING,
     "download": LINKS["download"],
-    "finished, not asked for yet": LINKS["wait"],
+    "finished, waiting for a poll": LINKS["wait"],
     "upload": LINKS["upload"],
 }
 MOST_CLIENTS = 40
-MOST_STEPS = 150  # more lines than this would hide what they divide
+MOST_STEPS = 150  # more lines than this would hide the bars
 MOST_NUMBERS = 200  # bars with the version written on them
 
 

@@ -1,15 +1,15 @@
-"""Pictures of runs: what was learned against steps, virtual time and traffic."""
+"""Curves of runs: accuracy and loss over steps, virtual time and traffic."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedpace.disk import files
 from fedpace.errors import require
+from fedpace.record.report.points import points, spans_decades
 from fedpace.record.run.units import byte_unit
 from fedpace.untrusted import visible
 
@@ -39,7 +39,7 @@ STYLE: dict[Any, Any] = {
 
 
 def curves(runs: Mapping[str, Run], title: str = "") -> Figure:
-    """Accuracy and loss of each run against server steps, virtual seconds and bytes in both directions."""
+    """Accuracy and loss of each run over server steps, virtual seconds and bytes in both directions."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -61,12 +61,12 @@ def curves(runs: Mapping[str, Run], title: str = "") -> Figure:
 
 
 def words(text: str) -> str:
-    """Text as text: matplotlib would typeset what stands between dollar signs, or refuse to."""
+    """Plain text: matplotlib would typeset anything between dollar signs, or refuse to."""
     return visible(text).replace("$", r"\$")
 
 
 def require_picture(path: str | Path, what: str) -> Path:
-    """The path, once it is sure that a picture can be put there; ConfigError otherwise."""
+    """The path, if a picture can be written there; ConfigError otherwise."""
     ending = Path(path).suffix
     require(ending in ENDINGS, what, str(path), f"a file that ends in {', '.join(ENDINGS)}")
     return files.require_writable(path, what)
@@ -83,24 +83,16 @@ def save(figure: Figure, path: str | Path) -> None:
 def _draw_row(row: Sequence[Axes], metric: str, runs: Mapping[str, Run]) -> None:
     unit, _ = _traffic_unit(runs)
     for (label, run), colour in zip(runs.items(), _cycle(COLOURS, len(runs)), strict=True):
-        traffic = accumulate(record.bytes_up + record.bytes_down for record in run.history)
-        points = [
-            (record.version, record.virtual_seconds, sent / unit, record.metrics[metric])
-            for record, sent in zip(run.history, traffic, strict=True)
-            if metric in record.metrics
-        ]
-        *xs, ys = zip(*points, strict=True) if points else ((), (), (), ())
+        *xs, ys = points(run, metric, unit)
         for axes, x in zip(row, xs, strict=True):
             marker = "o" if len(x) == 1 else None
             axes.plot(x, ys, color=colour, linewidth=1.8, label=words(label), marker=marker)
     row[0].set_ylabel(metric)
-    if metric == "loss" and _spans_decades(runs):
+    losses = [
+        record.metrics["loss"] for run in runs.values() for record in run.history if "loss" in record.metrics
+    ]
+    if metric == "loss" and spans_decades(losses):
         row[0].set_yscale("log")
-
-
-def _spans_decades(runs: Mapping[str, Run]) -> bool:
-    losses = [r.metrics["loss"] for run in runs.values() for r in run.history if "loss" in r.metrics]
-    return bool(losses) and min(losses) > 0 and max(losses) / min(losses) > 20
 
 
 def _traffic_unit(runs: Mapping[str, Run]) -> tuple[float, str]:

@@ -1,4 +1,4 @@
-"""Takes what a run reports and keeps it in memory."""
+"""The history of a run, in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fedpace.vector import Vector
 
 
 class History(Observer):
-    """Keeps everything a `Run` shows; without `traces` neither activities nor fates."""
+    """Records everything a `Run` shows; without `traces` neither activities nor fates."""
 
     def __init__(self, *, keep_models: bool = False, traces: bool = True) -> None:
         self._traces = traces

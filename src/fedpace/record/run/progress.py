@@ -1,4 +1,4 @@
-"""How far a run is: a bar on a terminal or in a notebook, a line now and then in a log file."""
+"""Progress of a run: a bar on a terminal or in a notebook, a few lines in a log file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOG_LINES = 10  # in a log file, however many steps there are
 
 
 class Progress(Observer):
-    """Keeps nothing: it tells `show` the step and one line of what is known by then."""
+    """Passes the step and a status line to `show`."""
 
     def __init__(self, show: Callable[[int, str], None], *, short: bool = False) -> None:
         self._show, self._short = show, short
@@ -37,12 +37,12 @@ class Progress(Observer):
         self._metrics = next((record.metrics for record in reversed(steps) if record.metrics), {})
 
     def _status(self, seconds: float) -> str:
-        learned = [
+        metrics = [
             f"{name} {self._metrics[name]:.4f}" for name in ("loss", "accuracy") if name in self._metrics
         ]
         up, down = format_bytes(self._bytes_up), format_bytes(self._bytes_down)
         sent = (f"↑{up} ↓{down}",) if self._short else (f"{up} up", f"{down} down")
-        return "  ".join((*learned, format_seconds(seconds), *sent))
+        return "  ".join((*metrics, format_seconds(seconds), *sent))
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def _log(rounds: int, console: Console) -> Callable[[int, str], None]:
 
     def show(version: int, status: str) -> None:
         if version * LOG_LINES // rounds > (version - 1) * LOG_LINES // rounds:
-            line = f"  round {version:{digits}}/{rounds}  {status}"
+            line = f"  step {version:{digits}}/{rounds}  {status}"
             console.print(line, soft_wrap=True, highlight=False, markup=False)
 
     return show

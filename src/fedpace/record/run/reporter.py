@@ -1,4 +1,4 @@
-"""From every detail of a simulation to what its observers are told of a run."""
+"""From the events of a simulation to the records its observers get."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 
 @dataclass(slots=True)
 class Reported:
-    """How far the reports have come."""
+    """State of the reports."""
 
     marks: tuple[int, int, int] = (0, 0, 0)  # multiples of the evaluation interval that lie behind
     bytes_up: int = 0
@@ -101,13 +101,13 @@ class Reporter(Observer):
         self.audience.tell(what, *about, **more)
 
     def _pass_back(self) -> None:
-        """The wish of one of them to stop, once all of them have been told everything."""
+        """An observer's request to stop, once all of them have been notified."""
         if self.audience.stop is not None:
             raise self.audience.stop
 
 
 def _without_nan(metrics: Mapping[str, float]) -> dict[str, float]:
-    """A metric that is not a finite number tells nothing and is left out."""
+    """A metric that is not finite is left out."""
     return {name: value for name, value in metrics.items() if math.isfinite(value)}
 
 
@@ -117,7 +117,7 @@ def reporter_of(simulation: Simulation) -> Reporter:
 
 
 def counts(simulation: Simulation) -> dict[str, int]:
-    """What became of sessions and updates until now."""
+    """Outcomes of sessions and updates until now."""
     server = simulation.server
     return {
         **asdict(simulation.state.tally),
@@ -135,7 +135,7 @@ def spent(client: int, session: Session, times: Times, until: float) -> Iterator
 
 
 def under_way(simulation: Simulation) -> list[Activity]:
-    """What is being computed at this moment, to its planned end; who waits to be interrupted, until now."""
+    """Local training in progress, to its planned end; until now where it waits to be interrupted."""
     until = simulation.now if isinstance(simulation.config.behaviour, Interruptible) else float("inf")
     return [
         activity

@@ -1,4 +1,4 @@
-"""What comes back from a simulation."""
+"""The result of a simulation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Run:
-    """One experiment: what was run, what was learned, and what it cost."""
+    """One experiment: configuration, history, final model and cost."""
 
     algorithm: Algorithm
     task: str
@@ -32,7 +32,7 @@ class Run:
     model: Vector  # flat, after the last step
     layout: Layout  # what lies where in `model`
     models: Sequence[Vector] | None = None  # after every step, with `keep_models`
-    counters: Mapping[str, int] = field(default_factory=dict)  # what became of solves and updates
+    counters: Mapping[str, int] = field(default_factory=dict)  # outcomes of sessions and updates
     summary: Mapping[str, Any] = field(
         default_factory=dict
     )  # facts about this execution, real seconds among them
@@ -66,7 +66,7 @@ class Run:
 
     @property
     def final(self) -> dict[str, float | int | None]:
-        """Where the run ended: last metrics (None where the task has none), totals and counters."""
+        """Last metrics (None where the task has none), totals and counters."""
         return {
             "accuracy": None,
             "loss": None,
@@ -78,9 +78,9 @@ class Run:
         }
 
     def __str__(self) -> str:
-        learned = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items()) or "not evaluated"
+        metrics = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items()) or "not evaluated"
         return (
-            f"{self.name} on {self.task}: {learned} after {len(self.history)} steps,"
+            f"{self.name} on {self.task}: {metrics} after {len(self.history)} steps,"
             f" {format_seconds(self.virtual_seconds)} of virtual time,"
             f" {format_bytes(self.bytes_up)} up and {format_bytes(self.bytes_down)} down"
         )
@@ -97,7 +97,7 @@ class Run:
         return pandas.DataFrame([{**row.pop("metrics"), **row} for row in rows])
 
     def to_json(self) -> str:
-        """The whole run but its model, one line per server step. The same seed gives the same text."""
+        """The whole run but its model, one line per server step. The same seed gives identical text."""
         head = {
             "algorithm": self.name,
             "task": self.task,
@@ -129,7 +129,7 @@ class Run:
     # ------------------------------------------------------------ pictures
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Accuracy and loss against steps, virtual time and traffic; saved too if a path is given."""
+        """Accuracy and loss over steps, virtual time and traffic; saved too if a path is given."""
         from fedpace.record.report import plot
 
         figure = plot.curves({self.name: self}, title=f"{self.name} on {self.task}")
@@ -138,9 +138,9 @@ class Run:
         return figure
 
     def timeline(self) -> list[timeline.Stretch]:
-        """Who did what when, gaps filled in: ready for `pandas.DataFrame(run.timeline())`."""
+        """The client timeline with gaps filled in: ready for `pandas.DataFrame(run.timeline())`."""
         return timeline.stretches(self.activities, self.fates, self.history)
 
     def clients(self) -> list[usage.Usage]:
-        """What each client did with its time: busy share, updates used and wasted, staleness."""
+        """Usage of every client: busy share, updates used and wasted, staleness."""
         return usage.usage(self.timeline())

@@ -1,4 +1,4 @@
-"""Who did what when: every client's time as stretches of work, traffic, waiting and rest; the server's steps."""
+"""Client timeline: every client's time as intervals of training, transfer, waiting and idling; the server's steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fedpace.sim.observer import Activity, Fate, StepRecord
 from fedpace.untrusted import read_regular
 
 KINDS = ("download", "train", "wait", "upload", "idle", "step")
-UNUSED = ("overwritten", "dropped", "refused")  # fates of work that was for nothing
+UNUSED = ("overwritten", "dropped", "refused")  # fates of unused work
 SERVER = -1
 
 
@@ -26,7 +26,7 @@ SERVER = -1
 class Stretch:
     """One client, one kind of activity, from `start` to `end` in virtual seconds.
 
-    `wait`: an update is finished and nobody has asked for it yet. `idle`: nothing to do. `step`: the server
+    `wait`: an update is finished and not yet polled. `idle`: nothing to do. `step`: the server
     (client -1) made `version` at this instant.
     """
 
@@ -36,12 +36,12 @@ class Stretch:
     kind: str
     version: int | None = None  # the model it works on
     session: int | None = None
-    fate: str = ""  # what became of the session: consumed | overwritten | dropped | refused | pending
+    fate: str = ""  # outcome of the session: consumed | overwritten | dropped | refused | pending
     step: int | None = None  # the server step that consumed it
 
     @property
     def staleness(self) -> int | None:
-        """How many steps old the model was when the update was used."""
+        """Server steps between the starting model and the use of the update."""
         return None if self.step is None or self.version is None else max(0, self.step - 1 - self.version)
 
 
@@ -77,7 +77,7 @@ def read(path: str | Path) -> list[Stretch]:
     except OSError as error:
         reason = error.strerror or ""
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, csv.Error):
-        reason = "its content is something else"
+        reason = "its content is not a timeline"
     raise ConfigError(f"timeline must be a file that --timeline wrote ({reason}); got {str(path)!r}")
 
 

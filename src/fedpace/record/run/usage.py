@@ -1,4 +1,4 @@
-"""What each client did with its time, and what became of its work."""
+"""Usage per client: time spent, and the outcome of its updates."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ class Usage:
     client: int
     busy: float  # share of the time spent on training
     sending: float  # share of the time with a transfer under way
-    used: int  # updates that are in a step
+    used: int  # updates aggregated in a step
     wasted: int  # overwritten, lost or refused
-    pending: int  # under way, or not asked for, at the end
-    ages: Mapping[int, int]  # staleness -> how many of the updates used
+    pending: int  # in progress, or not yet polled, at the end
+    staleness: Mapping[int, int]  # of the updates used: staleness -> count
 
     @property
-    def mean_age(self) -> float:
-        return sum(age * n for age, n in self.ages.items()) / self.used if self.used else 0.0
+    def mean_staleness(self) -> float:
+        return sum(tau * n for tau, n in self.staleness.items()) / self.used if self.used else 0.0
 
     @property
-    def max_age(self) -> int:
-        return max(self.ages, default=0)
+    def max_staleness(self) -> int:
+        return max(self.staleness, default=0)
 
 
 def usage(rows: Sequence[Stretch]) -> list[Usage]:
-    """One line per client that took part, from a timeline."""
+    """One line per client that participated, from a timeline."""
     end = max((row.end for row in rows if row.kind in ("step", "idle")), default=0.0)
     own = [row for row in rows if row.client != SERVER]
     return [_of(client, list(those), end) for client, those in groupby(own, key=lambda row: row.client)]
 
 
-def ages_of_all(lines: Iterable[Usage]) -> Mapping[int, int]:
+def staleness_of_all(lines: Iterable[Usage]) -> Mapping[int, int]:
     """The histogram of staleness over all clients."""
-    return dict(sorted(sum((Counter(line.ages) for line in lines), Counter[int]()).items()))
+    return dict(sorted(sum((Counter(line.staleness) for line in lines), Counter[int]()).items()))
 
 
 def _of(client: int, rows: Sequence[Stretch], end: float) -> Usage:
     trained = [row for row in rows if row.kind == "train"]
     fates = Counter(row.fate for row in trained)
-    ages = Counter(row.staleness for row in trained if row.staleness is not None)
+    stale = Counter(row.staleness for row in trained if row.staleness is not None)
     return Usage(
         client=client,
         busy=_share(trained, end),
@@ -54,7 +54,7 @@ def _of(client: int, rows: Sequence[Stretch], end: float) -> Usage:
         used=fates["consumed"],
         wasted=sum(fates[fate] for fate in UNUSED),
         pending=fates["pending"],
-        ages=dict(sorted(ages.items())),
+        staleness=dict(sorted(stale.items())),
     )
 
 

@@ -1,4 +1,4 @@
-"""One self-contained web page about runs: numbers, charts, configuration, whom to cite."""
+"""One self-contained web page about runs: results, charts, configuration, papers to cite."""
 
 from fedpace.record.report.page.page import StoredRun, page
 

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from itertools import accumulate
 from typing import Any
 
 from fedpace.record.report.page import shares, svg
 from fedpace.record.report.page.text import escape
+from fedpace.record.report.points import points, spans_decades
 from fedpace.record.run.run import Run
 from fedpace.record.run.timeline import UNUSED, Stretch
 from fedpace.record.run.units import byte_unit, format_bytes, format_seconds
@@ -23,11 +23,11 @@ MOST_STALENESS = 20  # bars of the histogram; the rest is counted in the last
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run and what is known about it beside its result."""
+    """A run and its stored configuration."""
 
     label: str
     run: Run
-    clients: int  # of the task, those that never took part included
+    clients: int  # of the task, including those that never participated
     state: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)  # configuration, versions, machine, by name
     papers: Sequence[Any] = ()  # those to cite
@@ -41,7 +41,7 @@ def page(runs: Sequence[StoredRun], title: str = "") -> str:
         _results(runs),
         _curves(runs),
         _timelines(runs),
-        _asynchrony(runs),
+        _participation(runs),
         _traffic(runs),
         _configuration(runs),
         _papers(runs),
@@ -61,33 +61,33 @@ def _asset(name: str) -> str:
 
 
 def _title(runs: Sequence[StoredRun]) -> str:
-    algorithms = list(dict.fromkeys(kept.run.name for kept in runs))
-    tasks = list(dict.fromkeys(kept.run.task for kept in runs))
+    algorithms = list(dict.fromkeys(stored.run.name for stored in runs))
+    tasks = list(dict.fromkeys(stored.run.task for stored in runs))
     return f"{', '.join(algorithms)} on {', '.join(tasks)}"
 
 
 def _head(runs: Sequence[StoredRun], title: str) -> str:
     legend = "".join(
-        f'<li><span class="dot s{at % svg.COLOURS}"></span><b>{escape(kept.label)}</b></li>'
-        for at, kept in enumerate(runs)
+        f'<li><span class="dot s{at % svg.COLOURS}"></span><b>{escape(stored.label)}</b></li>'
+        for at, stored in enumerate(runs)
     )
     count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
-    clients = " or ".join(str(n) for n in dict.fromkeys(kept.clients for kept in runs))
+    clients = " or ".join(str(n) for n in dict.fromkeys(stored.clients for stored in runs))
     return (
         f"<header><h1>{escape(title)}</h1><p>{count}, {clients} clients, "
-        f'every one at its own pace.{_caution(runs)}</p><ul class="legend">{legend}</ul></header>'
+        f'each at its own pace.{_caution(runs)}</p><ul class="legend">{legend}</ul></header>'
     )
 
 
 def _caution(runs: Sequence[StoredRun]) -> str:
-    """Curves of unlike experiments share their axes; whoever reads them should know."""
+    """A warning where runs of different experiments share their axes."""
     parts = {
-        "task": {kept.run.task for kept in runs},
-        "number of clients": {str(kept.clients) for kept in runs},
-        "devices": {kept.facts.get("population", "") for kept in runs},
+        "task": {stored.run.task for stored in runs},
+        "number of clients": {str(stored.clients) for stored in runs},
+        "devices": {stored.facts.get("population", "") for stored in runs},
     }
     unlike = [name for name, values in parts.items() if len(values) > 1]
-    return f" They differ in {' and '.join(unlike)}: compare with care." if unlike else ""
+    return f" Warning: they differ in {' and '.join(unlike)}." if unlike else ""
 
 
 def _section(title: str, inside: str) -> str:
@@ -103,22 +103,24 @@ def _card(title: str, inside: str, *, readout: bool = False) -> str:
 
 
 def _results(runs: Sequence[StoredRun]) -> str:
-    learned = ("accuracy", "loss", "steps", "virtual time", "up", "down", "real time")
-    header = ("run", "algorithm", "task", *learned, "state")
+    outcome = ("accuracy", "loss", "steps", "virtual time", "up", "down", "real time")
+    header = ("run", "algorithm", "task", *outcome, "state")
     rows = [
         (
-            kept.label,
-            kept.run.name,
-            kept.run.task,
-            *(_measured(kept.run, name) for name in ("accuracy", "loss")),
-            f"{len(kept.run.history):,}",
-            format_seconds(kept.run.virtual_seconds),
-            format_bytes(kept.run.bytes_up),
-            format_bytes(kept.run.bytes_down),
-            format_seconds(kept.run.summary["real_seconds"]) if "real_seconds" in kept.run.summary else "",
-            kept.state,
+            stored.label,
+            stored.run.name,
+            stored.run.task,
+            *(_measured(stored.run, name) for name in ("accuracy", "loss")),
+            f"{len(stored.run.history):,}",
+            format_seconds(stored.run.virtual_seconds),
+            format_bytes(stored.run.bytes_up),
+            format_bytes(stored.run.bytes_down),
+            format_seconds(stored.run.summary["real_seconds"])
+            if "real_seconds" in stored.run.summary
+            else "",
+            stored.state,
         )
-        for kept in runs
+        for stored in runs
     ]
     return _section("Results", f'<div class="card scroll">{_table(header, rows)}</div>')
 
@@ -134,64 +136,59 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _curves(runs: Sequence[StoredRun]) -> str:
-    unit, name = byte_unit(max(kept.run.bytes_up + kept.run.bytes_down for kept in runs))
+    unit, name = byte_unit(max(stored.run.bytes_up + stored.run.bytes_down for stored in runs))
     axes = ("server steps", "virtual seconds", f"{name} sent, up and down")
     cards = []
     for metric in ("accuracy", "loss"):
-        if any(metric in kept.run.metrics for kept in runs):
+        if any(metric in stored.run.metrics for stored in runs):
             for place, axis in enumerate(axes):
-                series = [_series(at, kept, metric, place, unit) for at, kept in enumerate(runs)]
-                chart = svg.line_chart(series, axis, metric, log=metric == "loss" and _spans_decades(series))
+                series = [_series(at, stored, metric, place, unit) for at, stored in enumerate(runs)]
+                chart = svg.line_chart(
+                    series,
+                    axis,
+                    metric,
+                    log=metric == "loss" and spans_decades(y for each in series for y in each.ys),
+                )
                 cards.append(_card(f"{metric} over {axis}", chart, readout=True))
-    inside = "".join(cards) or "<p>Nothing was measured.</p>"
-    return _section("What was learned", f'<div class="grid-of-cards">{inside}</div>')
+    inside = "".join(cards) or "<p>Not evaluated.</p>"
+    return _section("Curves", f'<div class="grid-of-cards">{inside}</div>')
 
 
-def _series(at: int, kept: StoredRun, metric: str, place: int, unit: float) -> svg.Series:
-    sent = accumulate(record.bytes_up + record.bytes_down for record in kept.run.history)
-    points = [
-        ((float(record.version), record.virtual_seconds, total / unit)[place], record.metrics[metric])
-        for record, total in zip(kept.run.history, sent, strict=True)
-        if metric in record.metrics
-    ]
-    return svg.Series(kept.label, at % svg.COLOURS, [x for x, _ in points], [y for _, y in points])
+def _series(at: int, stored: StoredRun, metric: str, place: int, unit: float) -> svg.Series:
+    found = points(stored.run, metric, unit)
+    return svg.Series(stored.label, at % svg.COLOURS, found[place], found.values)
 
 
-def _spans_decades(series: Sequence[svg.Series]) -> bool:
-    values = [y for each in series for y in each.ys]
-    return bool(values) and min(values) > 0 and max(values) / min(values) > 20
-
-
-# ------------------------------------------------------------ who worked when
+# ------------------------------------------------------------ client timeline, staleness, participation
 
 
 def _timelines(runs: Sequence[StoredRun]) -> str:
-    cards = [_timeline(kept) for kept in runs if kept.run.activities]
+    cards = [_timeline(stored) for stored in runs if stored.run.activities]
     legend = "".join(
         f'<li><span class="dot {kind}"></span>{text}</li>'
         for kind, text in (
             ("download", "download"),
             ("train", "training"),
-            ("wait", "finished, not asked for yet"),
+            ("wait", "finished, waiting for a poll"),
             ("upload", "upload"),
-            ("wasted", "training that nobody used"),
+            ("wasted", "training, unused"),
         )
     )
-    return _section("Who did what when", f'{"".join(cards)}<ul class="legend">{legend}</ul>') if cards else ""
+    return _section("Client timeline", f'{"".join(cards)}<ul class="legend">{legend}</ul>') if cards else ""
 
 
-def _timeline(kept: StoredRun) -> str:
+def _timeline(stored: StoredRun) -> str:
     bars: dict[int, list[Stretch]] = defaultdict(list)
-    for stretch in kept.run.timeline():
+    for stretch in stored.run.timeline():
         if stretch.kind not in ("idle", "step"):
             bars[stretch.client].append(stretch)
     chosen = {client: bars[client] for client in sorted(bars)[:MOST_CLIENTS]}
-    end = _window(chosen, kept.run.virtual_seconds)
+    end = _window(chosen, stored.run.virtual_seconds)
     rows = [
         (str(client), [(s.start, s.end, _colour(s), _tip(s)) for s in own if s.start < end])
         for client, own in chosen.items()
     ]
-    shown = f"{kept.label}: clients {rows[0][0]} to {rows[-1][0]}, the first {format_seconds(end)}"
+    shown = f"{stored.label}: clients {rows[0][0]} to {rows[-1][0]}, the first {format_seconds(end)}"
     return f'<div class="card scroll" style="margin-bottom:16px"><h3>{escape(shown)}</h3>{svg.gantt(rows, end)}</div>'
 
 
@@ -214,24 +211,24 @@ def _tip(stretch: Stretch) -> str:
     return f"{stretch.kind} {stretch.start:.4g} to {stretch.end:.4g} s{model}{fate}{step}"
 
 
-def _asynchrony(runs: Sequence[StoredRun]) -> str:
-    counts = [shares.participation(kept.run.history) for kept in runs]
+def _participation(runs: Sequence[StoredRun]) -> str:
+    counts = [shares.participation(stored.run.history) for stored in runs]
     cards = [
-        _card("How stale the updates were", _stale_chart(runs)),
-        _card("How often each client took part, busiest first", _share_chart(runs, counts), readout=True),
+        _card("Staleness of updates", _stale_chart(runs)),
+        _card("Participation per client, in descending order", _share_chart(runs, counts), readout=True),
         _card("Fairness of participation", _fairness(runs, counts)),
     ]
     return _section("Staleness and participation", f'<div class="grid-of-cards">{"".join(cards)}</div>')
 
 
 def _stale_chart(runs: Sequence[StoredRun]) -> str:
-    found = [shares.staleness(kept.run.history) for kept in runs]
+    found = [shares.staleness(stored.run.history) for stored in runs]
     last = min(max((stale for counter in found for stale in counter), default=0), MOST_STALENESS)
     groups = []
     for stale in range(last + 1):
         label = f"{stale}+" if stale == MOST_STALENESS else str(stale)
         groups.append((label, [_share_of(counter, stale) for counter in found]))
-    return svg.bar_chart(groups, "server steps behind", "share of updates")
+    return svg.bar_chart(groups, "staleness in server steps", "share of updates")
 
 
 def _share_of(counter: Mapping[int, int], stale: int) -> float:
@@ -243,22 +240,24 @@ def _share_of(counter: Mapping[int, int], stale: int) -> float:
 
 def _share_chart(runs: Sequence[StoredRun], counts: Sequence[Sequence[int]]) -> str:
     series = []
-    for at, (kept, own) in enumerate(zip(runs, counts, strict=True)):
-        everybody = [*own, *[0] * (kept.clients - len(own))]
+    for at, (stored, own) in enumerate(zip(runs, counts, strict=True)):
+        per_client = [*own, *[0] * (stored.clients - len(own))]
         series.append(
-            svg.Series(kept.label, at % svg.COLOURS, [float(n + 1) for n in range(len(everybody))], everybody)
+            svg.Series(
+                stored.label, at % svg.COLOURS, [float(n + 1) for n in range(len(per_client))], per_client
+            )
         )
     return svg.line_chart(series, "clients", "updates used")
 
 
 def _fairness(runs: Sequence[StoredRun], counts: Sequence[Sequence[int]]) -> str:
-    header = ("run", "took part", "Jain", "Gini")
+    header = ("run", "participated", "Jain", "Gini")
     rows = []
-    for kept, own in zip(runs, counts, strict=True):
-        everybody = [*own, *[0] * (kept.clients - len(own))]
-        took = f"{len(own)}/{kept.clients}"
-        rows.append((kept.label, took, f"{shares.jain(everybody):.3f}", f"{shares.gini(everybody):.3f}"))
-    note = "<p><small>Jain's index is 1 and Gini's 0 when all clients count the same.</small></p>"
+    for stored, own in zip(runs, counts, strict=True):
+        per_client = [*own, *[0] * (stored.clients - len(own))]
+        took = f"{len(own)}/{stored.clients}"
+        rows.append((stored.label, took, f"{shares.jain(per_client):.3f}", f"{shares.gini(per_client):.3f}"))
+    note = "<p><small>Jain's index is 1 and Gini's 0 when all clients participate equally.</small></p>"
     return f'<div class="scroll">{_table(header, rows)}</div>{note}'
 
 
@@ -266,26 +265,26 @@ def _fairness(runs: Sequence[StoredRun], counts: Sequence[Sequence[int]]) -> str
 
 
 def _traffic(runs: Sequence[StoredRun]) -> str:
-    unit, name = byte_unit(max(max(kept.run.bytes_up, kept.run.bytes_down) for kept in runs))
+    unit, name = byte_unit(max(max(stored.run.bytes_up, stored.run.bytes_down) for stored in runs))
     groups = [
-        (direction, [getattr(kept.run, f"bytes_{direction}") / unit for kept in runs])
+        (direction, [getattr(stored.run, f"bytes_{direction}") / unit for stored in runs])
         for direction in ("up", "down")
     ]
     chart = _card(f"{name} by direction", svg.bar_chart(groups, "direction", name))
-    lanes = _card("What they were", f'<div class="scroll">{_lanes(runs)}</div>')
+    lanes = _card("Frames by direction", f'<div class="scroll">{_lanes(runs)}</div>')
     return _section("Traffic", f'<div class="beside">{chart}{lanes}</div>')
 
 
 def _lanes(runs: Sequence[StoredRun]) -> str:
-    header = ("run", "", "frames", "payload", "headers", "beside", "skipped", "lost")
+    header = ("run", "", "frames", "payload", "headers", "control", "skipped", "compression error")
     rows = []
-    for kept in runs:
+    for stored in runs:
         for direction in ("up", "down"):
-            lane = kept.run.traffic.get(direction, {})
+            lane = stored.run.traffic.get(direction, {})
             if lane:
                 sizes = [format_bytes(lane[f"{part}_bytes"]) for part in ("payload", "header", "control")]
                 rates = [f"{lane[rate]:.1%}" for rate in ("firing_rate", "relative_error")]
-                rows.append((kept.label, direction, f"{lane['frames']:,}", *sizes, *rates))
+                rows.append((stored.label, direction, f"{lane['frames']:,}", *sizes, *rates))
     return _table(header, rows) if rows else "<p>Not recorded.</p>"
 
 
@@ -294,14 +293,14 @@ def _lanes(runs: Sequence[StoredRun]) -> str:
 
 def _configuration(runs: Sequence[StoredRun]) -> str:
     parts = []
-    for kept in runs:
+    for stored in runs:
         facts = "".join(
             f"<dt>{escape(name)}</dt><dd>{_fact(name, text)}</dd>"
-            for name, text in kept.facts.items()
+            for name, text in stored.facts.items()
             if text
         )
         parts.append(
-            f'<details class="card"><summary>{escape(kept.label)}</summary><dl>{facts}</dl></details>'
+            f'<details class="card"><summary>{escape(stored.label)}</summary><dl>{facts}</dl></details>'
         )
     return _section("Configuration", "".join(parts))
 
@@ -327,13 +326,13 @@ def _parts(text: str) -> list[str]:
 
 
 def _papers(runs: Sequence[StoredRun]) -> str:
-    papers = list(dict.fromkeys(paper for kept in runs for paper in kept.papers))
+    papers = list(dict.fromkeys(paper for stored in runs for paper in stored.papers))
     if not papers:
         return ""
     items = "".join(f"<li>{_paper(paper)}</li>" for paper in papers)
     bibtex = escape("\n\n".join(paper.bibtex() for paper in papers))
     return _section(
-        "Please cite",
+        "Papers to cite",
         f'<ol class="papers">{items}</ol><details><summary>BibTeX</summary><pre>{bibtex}</pre></details>',
     )
 

@@ -1,4 +1,4 @@
-"""How evenly clients take part: counts, and two numbers that sum them up."""
+"""Participation: counts per client, and two fairness indices."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from fedpace.sim.observer import StepRecord
 
 
 def participation(history: Iterable[StepRecord]) -> list[int]:
-    """How often each client that took part was in a step, the busiest first."""
+    """Updates used per participating client, in descending order."""
     counts = Counter(client for record in history for client in record.clients)
     return sorted(counts.values(), reverse=True)
 
 
 def staleness(history: Iterable[StepRecord]) -> Counter[int]:
-    """How many updates were how stale."""
+    """The histogram of staleness."""
     return Counter(stale for record in history for stale in record.staleness)
 
 

@@ -122,7 +122,7 @@ def gantt(rows: Sequence[tuple[str, Sequence[tuple[float, float, str, str]]]], e
             tip = f"<title>{escape(title)}</title>"
             parts.append(f'<rect class="{kind}" x="{x(start):.1f}" y="{top + 1}" {size}>{tip}</rect>')
     parts.append(_text((LEFT + width) / 2, height - 6, "virtual seconds", "middle", "label"))
-    return _svg("".join(parts), "who did what when", width=width, height=height)
+    return _svg("".join(parts), "client timeline", width=width, height=height)
 
 
 # ------------------------------------------------------------ parts
@@ -134,7 +134,7 @@ def _svg(inside: str, title: str, more: str = "", width: int = WIDTH, height: in
 
 
 def _empty(what: str) -> str:
-    note = _text(WIDTH / 2, HEIGHT / 2, f"no {what} was measured", "middle", "label")
+    note = _text(WIDTH / 2, HEIGHT / 2, f"{what}: not evaluated", "middle", "label")
     return _svg(note, what)
 
 

@@ -1,7 +1,7 @@
-"""History sent on, as it happens, to where others keep theirs: TensorBoard, MLflow, Weights & Biases.
+"""Experiment trackers: the history is sent to TensorBoard, MLflow or Weights & Biases as it is recorded.
 
-Each is a recorder: `fedpace.simulate(..., recorders=[TensorBoard("logs")])`, or `fedpace run --track tensorboard:logs`.
-Each needs its own extra, `pip install 'fedpace[tensorboard]'` and so on, and is imported when it is asked for.
+Each is an observer: `fedpace.simulate(..., observers=[TensorBoard("logs", "name")])`, or `fedpace run --track
+tensorboard:logs`. Each needs its own extra, `pip install 'fedpace[tensorboard]'` and so on, and is imported on demand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every tracker is told about a step."""
+"""The values every tracker gets for a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fedpace.sim.observer import StepRecord
 
 
 class Values:
-    """Metrics as they are, and running totals of what they cost."""
+    """Metrics, and running totals of traffic."""
 
     def __init__(self) -> None:
         self._bytes_up = self._bytes_down = 0

@@ -12,7 +12,7 @@ from fedpace.vector import Vector
 
 
 class WandB(Observer):
-    """Metrics by server step; the name identifies the run, so that one that is resumed goes on."""
+    """Metrics by server step; the name identifies the run, so that a resumed run continues it."""
 
     def __init__(self, project: str, name: str, config: Mapping[str, str] | None = None) -> None:
         self._values = Values()

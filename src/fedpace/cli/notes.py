@@ -1,4 +1,4 @@
-"""One line each, after a run, about what its user might not have noticed."""
+"""Notes after a run: one line each."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
     from fedpace.compute import Task
     from fedpace.record import Run
 
-QUIET_ROUNDS = 20  # a lazy rule that has not fired for so long is worth a word
-MOST_CLIENTS = 10_000  # beyond that the advice would cost more than a line is worth
+QUIET_ROUNDS = 20  # a lazy rule that has not fired for so long gets a note
+MOST_CLIENTS = 10_000  # beyond that the advice would take too long
 
 
-def remarks(run: Run, task: Task) -> Iterator[str]:
-    """Those that apply."""
+def notes(run: Run, task: Task) -> Iterator[str]:
+    """The applicable ones."""
     yield from _bias(run, task)
     yield from _sampling(run, task)
     yield from _silent_rules(run)
 
 
 def _bias(run: Run, task: Task) -> Iterator[str]:
-    """Plain averaging of unequal work descends another objective than the one asked for."""
+    """Objective inconsistency: plain averaging of unequal local work minimises another objective."""
     from fedpace.aggregate import Mean, Weighted
     from fedpace.theory import Work, advice
 
@@ -39,7 +39,7 @@ def _bias(run: Run, task: Task) -> Iterator[str]:
 
 
 def _sampling(run: Run, task: Task) -> Iterator[str]:
-    """Normalised averaging that counts sampled clients by more or less than their share."""
+    """Normalised averaging whose weights under client sampling are off."""
     from fedpace.theory.sampling import note
 
     line = note(run.algorithm, task.clients, task.samples) if task.clients <= MOST_CLIENTS else None
@@ -54,5 +54,5 @@ def _silent_rules(run: Run) -> Iterator[str]:
     for side, link in (("up", run.algorithm.up), ("down", run.algorithm.down)):
         tau = getattr(link, "tau", 0.0)
         if tau and not run.traffic.get(side, {}).get("fired"):
-            rounds = len(run.history)
-            yield f"the lazy rule on the {side}link has not fired once in {rounds} rounds (tau={tau:g}); raise tau"
+            steps = len(run.history)
+            yield f"the lazy rule on the {side}link has not fired in {steps} server steps (tau={tau:g}); raise tau"

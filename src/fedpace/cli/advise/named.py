@@ -1,4 +1,4 @@
-"""fedpace advise ALGORITHM: everything the papers say about one algorithm on one task and one population."""
+"""fedpace advise ALGORITHM: the papers' limits and bounds for one algorithm on one task and one population."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import argparse
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli import advise_show, experiment, show
-from fedpace.cli.verbs.advise import PROBLEM
+from fedpace.cli import experiment, show
+from fedpace.cli.advise import tables
+from fedpace.cli.advise.problem import PROBLEM
 from fedpace.errors import ConfigError, FedpaceError
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from fedpace.theory.delays import Delays
     from fedpace.theory.two_way_bounds import Compression
 
-DEFAULT_SIZE = 10_000  # parameters of a model nothing is said about
-CLOCK_STEPS = 400  # server steps of the run that only keeps time
-MEASURED_ROUNDS = 5  # in which a codec is looked at
+DEFAULT_SIZE = 10_000  # parameters of the model without --task and --size
+CLOCK_STEPS = 400  # server steps of the timing-only run
+MEASURED_ROUNDS = 5  # in which codec errors are measured
 # options that are also parameters of algorithms
 AS_SETTINGS = (
     "client_lr",
@@ -37,7 +38,7 @@ AS_SETTINGS = (
 
 
 def command(args: argparse.Namespace) -> int:
-    """Show every section, and draw the bound beside a run if that is asked for."""
+    """Show every section; with --plot, draw the bound and runs."""
     from fedpace.theory.advisor import advise
 
     args.set = [*_given(args), *args.set]
@@ -45,9 +46,9 @@ def command(args: argparse.Namespace) -> int:
     algorithm = experiment.make_algorithms([args.algorithm], args)[args.algorithm]
     plan, problem = make_plan(args, algorithm, task)
     found = advise(plan)
-    advise_show.figures(f"{args.algorithm} on {_where(args, task)}", problem)
+    tables.figures(f"{args.algorithm} on {_where(args, task)}", problem)
     _show_stages(plan)
-    advise_show.sections(found)
+    tables.sections(found)
     show.console().print(_line(plan))
     if args.picture is not None and plan.work is not None:
         from fedpace.record.report import plot
@@ -55,9 +56,9 @@ def command(args: argparse.Namespace) -> int:
 
         plot.save(picture.picture(plan.work), args.picture)
     if args.plot is not None:
-        from fedpace.cli import advise_plot
+        from fedpace.cli.advise import plot as bound
 
-        advise_plot.draw(args, plan, task)
+        bound.draw(args, plan, task)
     return 0
 
 
@@ -66,8 +67,8 @@ def _show_stages(plan: Plan) -> None:
 
     server = plan.algorithm.server_opt
     if isinstance(server, Stages) and all(isinstance(rule, Momentum) for rule in server.rules):
-        stale = "; lr c below: mean stability with these delays" if plan.delays.largest else ""
-        advise_show.stage_table(server, plan.delays.chances, stale)
+        stale = "; max lr c: mean stability with these delays" if plan.delays.largest else ""
+        tables.stage_table(server, plan.delays.chances, stale)
 
 
 def _given(args: argparse.Namespace) -> list[tuple[str, Any]]:
@@ -85,7 +86,7 @@ def _task(args: argparse.Namespace) -> Task | None:
         return experiment.load_task(args, args.seed)
     if args.estimate or args.plot is not None:
         option = "--estimate" if args.estimate else "--plot"
-        raise ConfigError(f"{option} must come with --task, on which to measure; got none")
+        raise ConfigError(f"{option} needs --task to measure on; got none")
     if args.samples is not None:
         args.clients = len(args.samples)
     return None
@@ -111,7 +112,7 @@ class Clients:
 def make_plan(
     args: argparse.Namespace, algorithm: Algorithm, task: Task | None
 ) -> tuple[Plan, list[StatedQuantity]]:
-    """The plan, and the constants it rests on with their standing."""
+    """The plan, and the constants it uses with their standing."""
     from fedpace.theory.advisor import Plan
 
     samples = Clients(task, None if args.samples is None else tuple(args.samples))
@@ -134,10 +135,10 @@ def make_plan(
 def _require_known_work(algorithm: Algorithm, samples: Clients, args: argparse.Namespace) -> None:
     if algorithm.local.epochs is not None and samples.task is None and samples.given is None:
         raise ConfigError(
-            "the work of clients must be known: --task, --samples or --set steps=K; got epochs and no samples"
+            "local steps must be known: give --task, --samples or --set steps=K; got epochs and no samples"
         )
     if algorithm.local.seconds is not None:
-        raise ConfigError("the work of clients must be steps or epochs to be advised on; got seconds")
+        raise ConfigError("local work must be in steps or epochs for advice; got seconds")
 
 
 def _most_steps(algorithm: Algorithm, clients: int, samples: Clients) -> int:
@@ -199,12 +200,12 @@ def _codecs(
     compression, cache_q = None, cache_quality(task, algorithm, clients[0], args.seed)
     if claim.q or claim.threshold:
         seen = measure(task, algorithm, clients, MEASURED_ROUNDS, args.seed)
-        how = f"largest in {MEASURED_ROUNDS} rounds of {len(clients)} clients, all taking part (Figure 21)"
+        how = f"largest in {MEASURED_ROUNDS} rounds of {len(clients)} clients, full participation (Figure 21)"
         q, gamma, lam = (max(getattr(one, name) for one in seen) for name in ("q", "gamma", "lam"))
         problem += [
-            StatedQuantity("q_C, what the codec loses of a norm", q, MEASURED, how),
+            StatedQuantity("q_C, relative error of the codec", q, MEASURED, how),
             StatedQuantity("gamma, compressing before or after averaging", gamma, MEASURED, how),
-            StatedQuantity("lambda, what the lazy rule replaces", lam, MEASURED, how),
+            StatedQuantity("lambda, relative error of the lazy rule", lam, MEASURED, how),
         ]
         compression = replace(claim, q=min(q, 1 - 1e-9), gamma=gamma, lam=lam, down_gamma=gamma)
     if cache_q is not None:
@@ -215,7 +216,7 @@ def _codecs(
 
 
 def delays_of(algorithm: Algorithm, task: Task | None, args: argparse.Namespace, samples: Clients) -> Delays:
-    """By a law, or from a run that only keeps time on these devices."""
+    """From the pacing's distribution, or from a timing-only run on these devices."""
     from fedpace.theory.delays import exact_delays, seen_in
 
     known = exact_delays(algorithm.pace, args.clients)
@@ -249,4 +250,4 @@ def _line(plan: Plan) -> str:
     found = plan.recommended()
     now = f"client_lr {plan.algorithm.local.lr:g}, server_lr {plan.server_lr:g}"
     ours = f"client_lr {found.client_lr:.3g}, server_lr {found.server_lr:.3g}"
-    return f"recommended to begin with: {ours} (now {now})"
+    return f"recommended to start with: {ours} (now {now})"

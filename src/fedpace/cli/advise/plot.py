@@ -1,4 +1,4 @@
-"""fedpace advise ALGORITHM --plot: the bound of a theorem beside runs."""
+"""fedpace advise ALGORITHM --plot: a theorem's bound and runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Curve:
 
 
 def draw(args: argparse.Namespace, plan: Plan, task: Task | None) -> None:
-    """Two runs, at the theorem's rates and at those recommended, and what the theorem promised."""
+    """Two runs, at the theorem's rates and at the recommended ones, and the bound."""
     from fedpace.record.report import plot
     from fedpace.theory.advisor import guarantee
 
@@ -106,7 +106,7 @@ def _lr(algorithm: Algorithm) -> float:
 
 
 def picture(plan: Plan, promise: Guarantee, inside: Curve, advised: Curve) -> Figure:
-    """Left what the bound is about, right what training is about."""
+    """Left the squared gradient and its bound, right the loss."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -121,11 +121,11 @@ def picture(plan: Plan, promise: Guarantee, inside: Curve, advised: Curve) -> Fi
             left.plot(curve.steps, curve.mean, color=colour, label=label)
             right.plot(curve.steps, curve.loss, color=colour)
         left.set_yscale("log")
-        for axes, what in ((left, "mean squared gradient so far"), (right, "loss on held-out data")):
+        for axes, what in ((left, "running mean of the squared gradient norm"), (right, "test loss")):
             axes.set_xlabel("server steps")
             axes.set_title(what, loc="left", fontsize=10)
         figure.legend(loc="outside lower center", ncols=1, fontsize=9)
-        figure.suptitle(f"{plan.algorithm.name}: what is promised, and what happens", x=0.01, ha="left")
+        figure.suptitle(f"{plan.algorithm.name}: convergence bound and measured runs", x=0.01, ha="left")
     return figure
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def work(planned: Work, setting: Setting, client_lr: float, rounds: int, picture_file: str | None) -> None:
-    """Bars of shares and weights, the bias of plain averaging, and FedNova's numbers."""
+    """Bars of intended and effective weights, the bias of plain averaging, and FedNova's numbers."""
     from fedpace.theory import advisor, picture
 
     show.console().print(picture.bars(planned), end="\n\n")
@@ -34,17 +34,17 @@ def server(
     from fedpace.theory import advisor
 
     delays = 1 if delay is None else delay + 1
-    stability = "" if delay is None else f"; lr c below: mean stability, delays uniform on 0..{delay}"
+    stability = "" if delay is None else f"; max lr c: mean stability, delays uniform on 0..{delay}"
     table = stage_table(stages, delays, stability)
     figures("server momentum", advisor.server_momentum(stages, setting, client_lr, delay, steps))
     show.console().print(_recommended(table, setting, client_lr, delays))
 
 
 def stage_table(stages: Stages, delays: Delays, stability: str = "") -> Sequence[StageRow]:
-    """Every stage with what its momentum does, and which constraints of the theory it breaks."""
+    """Every stage with the effect of its momentum, and the constraints of the theory it violates."""
     from fedpace.theory import advisor, violations
 
-    columns = ("rounds", "lr", "beta", "nu", "W1", "rounds x lr", "mean age", "variance", "lr c below")
+    columns = ("rounds", "lr", "beta", "nu", "W1", "rounds x lr", "mean age", "variance", "max lr c")
     table = advisor.stage_rows(stages, delays)
     rows = [
         (
@@ -63,7 +63,7 @@ def stage_table(stages: Stages, delays: Delays, stability: str = "") -> Sequence
 
 
 def _recommended(table: Sequence[StageRow], setting: Setting, client_lr: float, delays: int) -> str:
-    """One line: what each stage may be, at most half of what a quadratic stands."""
+    """One line: each stage's rate, at most half of a quadratic's stability limit."""
     from fedpace.theory import mean_square_limit
     from fedpace.theory.stability import contraction
 
@@ -75,8 +75,8 @@ def _recommended(table: Sequence[StageRow], setting: Setting, client_lr: float, 
     above = [f"{row.rule.lr:g}" for row, limit in zip(table, most, strict=True) if row.rule.lr > limit]
     listed = ", ".join(f"{limit:.3g}" for limit in most)
     return (
-        f"recommended: server_lr up to {listed} in these stages, half of what is stable at client_lr {client_lr:g} "
-        f"and smoothness {setting.smoothness:g} (c = {c:.3g}); "
+        f"recommended: server_lr up to {listed} in these stages, half of the stability limit at "
+        f"client_lr {client_lr:g} and smoothness {setting.smoothness:g} (c = {c:.3g}); "
         + (f"{', '.join(above)} is above it" if above else "all are below it")
     )
 
@@ -90,5 +90,5 @@ def sections(found: Iterable[Section]) -> None:
 
 def figures(title: str, found: Iterable[StatedQuantity]) -> None:
     rows = [(f.name, f"{f.value:.4g}", f.standing, f.source) for f in found]
-    show.table((title, "", "standing", "from"), rows, "trlt")
+    show.table((title, "", "standing", "source"), rows, "trlt")
     show.console().print()
