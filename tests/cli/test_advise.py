@@ -119,7 +119,7 @@ def test_every_papers_algorithm(
     words = [word for setting in ("steps=3", *settings) for word in ("--set", setting)]
     text = advise(capsys, name, "--clients", "20", *words)
     assert said in squeezed(text)
-    assert "recommended to start with: client_lr" in text
+    assert "recommended: client_lr" in text
 
 
 def test_rows_of_a_named_algorithm_all_have_a_standing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ NAMES = {
     "objective-inconsistency": "where FedAvg, FedProx and FedNova end on quadratics, exactly",
     "fednova-heterogeneous": "FedNova against FedAvg for three local solvers and unequal work",
     "fedgm-family": "FedAvg, FedAvgM and FedGM over a grid, two levels of heterogeneity",
-    "fedgm-large-lr": "server rates at which FedAvg diverges and FedGM does not",
+    "fedgm-large-lr": "server rates at which FedAvg is unstable and FedGM is not",
     "fedgm-multistage": "stages derived from rates, against every constant rate",
     "fedgm-autonomous": "stale models and work of the clients' own choice",
     "defedavg-table1": "virtual seconds to a target accuracy, six methods, n = 10 to 80",

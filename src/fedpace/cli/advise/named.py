@@ -250,4 +250,4 @@ def _line(plan: Plan) -> str:
     found = plan.recommended()
     now = f"client_lr {plan.algorithm.local.lr:g}, server_lr {plan.server_lr:g}"
     ours = f"client_lr {found.client_lr:.3g}, server_lr {found.server_lr:.3g}"
-    return f"recommended to start with: {ours} (now {now})"
+    return f"recommended: {ours} (now {now})"
