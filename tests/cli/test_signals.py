@@ -143,7 +143,6 @@ def test_a_terminal_that_closes(home: Path) -> None:
 
 
 def test_without_a_store_what_was_learned_is_written(home: Path) -> None:
-    """It cannot wait at a step of the store's writer: it is interrupted by its own tracker."""
     code = """
 import signal, sys
 from fedpace.cli import main
@@ -162,6 +161,33 @@ sys.exit(main(sys.argv[1:]))
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (143, "fedpace run: interrupted by SIGTERM\n")
     assert len(json.loads(result.read_text())["history"]) == 5
+
+
+def test_signals_that_come_while_the_result_is_written_do_not_cut_it_short(home: Path) -> None:
+    """A terminal that closes sends SIGHUP twice: once by the shell, once by the kernel."""
+    code = """
+import signal, sys
+from fedpace.cli import book, main
+from fedpace.record.store.writer import Writer
+recorded, end = Writer.recorded, book.end
+def told(self, record, x):
+    recorded(self, record, x)
+    if record.version == 5:
+        signal.raise_signal(signal.SIGHUP)
+def hung_up(*about):
+    signal.raise_signal(signal.SIGHUP)
+    end(*about)
+    signal.raise_signal(signal.SIGHUP)
+Writer.recorded, book.end = told, hung_up
+sys.exit(main(sys.argv[1:]))
+"""
+    result = home.parent / "r.json"
+    command = [sys.executable, "-c", code, *WORDS, "--name", "night", "--quiet", "--json", str(result)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "FEDPACE_HOME": str(home)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 129 and done.stderr.endswith("to continue: fedpace resume night\n")
+    assert len(json.loads(result.read_text())["history"]) == 5
+    assert Store(home)["night"].status == "interrupted"
 
 
 def test_a_second_ctrl_c_ends_it_at_once() -> None:

@@ -7,16 +7,16 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli import experiment
+from fedpace.cli import book, experiment
+from fedpace.cli.book import OVER
 from fedpace.cli.population import population
 from fedpace.errors import (
     ConfigError,
     DivergedError,
-    FedpaceError,
     InterruptedRun,
     StalledError,
     StorageError,
@@ -27,13 +27,11 @@ if TYPE_CHECKING:
     from fedpace.compute.protocol import Task
     from fedpace.record import Run
     from fedpace.record.store.store import Entry, Store
-    from fedpace.record.store.writer import Writer
     from fedpace.sim import Observer, Population
 
 EVERY = "60s"
 MOST_SESSIONS = 200_000
 MOST_CLIENTS = 10_000
-OVER = ("done", "diverged", "stalled")  # nothing is left to resume
 _WORDS = (
     "task",
     "clients",
@@ -197,7 +195,7 @@ def execute(
     from fedpace.record.store import checkpoint
 
     if store is not None:
-        entry, traces = _begin(what, store, name), traces or few_sessions(what)
+        entry, traces = book.begin(what, store, name), traces or few_sessions(what)
         options: dict[str, Any] = {
             "traces": traces,
             "progress": progress,
@@ -227,11 +225,12 @@ def carry_on(
     track: Sequence[str] = (),
 ) -> Run:
     """Run it to its end from wherever it is. From the first moment to the last it is seen to be alive."""
+    from fedpace.cli.signals import interruptible
     from fedpace.record import Checkpoints
 
     plan = Checkpoints(store.folder(entry.name), every, previous=previous, at_end=False)
     options: dict[str, Any] = {"traces": traces, "progress": progress, "checkpoint": plan}
-    with store.working_on(entry):
+    with interruptible(), store.working_on(entry):
         return _carry_on(what, store, entry, observers, track, options)
 
 
@@ -254,35 +253,19 @@ def _carry_on(
         with tracked(track, entry.name, entry.experiment) as trackers:
             run = _simulate(what, [writer, *observers, *trackers], **options)
     except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
-        error.run = _completed(error.run, entry, writer)
+        error.run = book.completed(error.run, entry, writer)
         full = isinstance(error, StorageError)  # then less is kept, and the first error is the one to tell
         with contextlib.suppress(StorageError, OSError) if full else contextlib.nullcontext():
-            _end(store, entry, error.run, writer, _status(error), str(error))
+            book.end(store, entry, error.run, writer, book.status(error), str(error))
         raise
-    _end(store, entry, run, writer, "done" if run.stopped is None else "stopped", run.stopped or "")
-    return _completed(run, entry, writer)
+    book.end(store, entry, run, writer, "done" if run.stopped is None else "stopped", run.stopped or "")
+    return book.completed(run, entry, writer)
 
 
 def few_sessions(what: Experiment) -> bool:
     """Whether who did what when is small enough to be kept without being asked for."""
     per_step = what.algorithm.pace.per_step or what.task.clients
     return what.how["rounds"] * per_step <= MOST_SESSIONS and what.task.clients <= MOST_CLIENTS
-
-
-def _status(error: FedpaceError | InterruptedRun) -> str:
-    kinds = {
-        DivergedError: "diverged",
-        StalledError: "stalled",
-        InterruptedRun: "interrupted",
-        StorageError: "failed",
-    }
-    return next(status for kind, status in kinds.items() if isinstance(error, kind))
-
-
-def _completed(run: Run, entry: Entry, writer: Writer) -> Run:
-    """What the store knows beside the result, as facts about this execution."""
-    known = {"name": entry.name, "step_seconds": writer.real_seconds}
-    return replace(run, summary={**run.summary, **known})
 
 
 def _simulate(what: Experiment, observers: Sequence[Observer], **options: Any) -> Run:
@@ -296,36 +279,3 @@ def _simulate(what: Experiment, observers: Sequence[Observer], **options: Any) -
         if interruption.signal is not None and run.stopped is not None:
             raise InterruptedRun(run, interruption.signal)
         return run
-
-
-def _begin(what: Experiment, store: Store, name: str | None) -> Entry:
-    from fedpace.citations import papers
-    from fedpace.record.store.environment import described
-    from fedpace.record.store.identity import fingerprint
-
-    about = what.about()
-    return store.begin(
-        name=name,
-        algorithm=what.algorithm.name or "custom",
-        task=what.task.name,
-        seed=what.seed,
-        rounds=what.how["rounds"],
-        fingerprint=fingerprint(about),
-        experiment=about,
-        arguments=what.words,
-        about={**described(), "papers": [paper.key for paper in papers(what.algorithm)]},
-    )
-
-
-def _end(store: Store, entry: Entry, run: Run, writer: Writer, status: str, note: str) -> None:
-    """Everything known is written before the checkpoints, which are no longer needed then, go."""
-    from fedpace.record.store import artifacts, checkpointer
-
-    writer.flush()
-    folder = store.folder(entry.name)
-    artifacts.write(folder, run)
-    summary = {name: run.summary[name] for name in ("compute", "real_seconds") if name in run.summary}
-    known = {"counters": run.counters, "summary": summary, "traffic": run.traffic, "note": note}
-    store.set(entry.id, status, **known)
-    if status in OVER:
-        checkpointer.clear(folder)

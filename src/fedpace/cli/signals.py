@@ -57,23 +57,34 @@ class Interruption(Observer):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
+_active: list[Interruption] = []
+
+
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Signals interrupt the run that observes this; one that is ignored (`nohup`) or handled otherwise stays so."""
+    """Signals interrupt the run that observes this; one that is ignored (`nohup`) or handled otherwise stays so.
+
+    Inside another one, it is that one: what follows a run, such as writing its result, is not cut short either.
+    """
+    if _active:
+        yield _active[-1]
+        return
     interruption = Interruption()
-    taken = [number for number in _numbers() if signal.getsignal(number) in _DEFAULT]
-    if threading.current_thread() is not threading.main_thread():
-        taken = []  # only there may handlers be set
-    before = {number: signal.signal(number, interruption.came) for number in taken}
+    handlers = {number: signal.signal(number, interruption.came) for number in _to_handle()}
+    _active.append(interruption)
     try:
         yield interruption
     finally:
-        for number, handler in before.items():
+        _active.remove(interruption)
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
-def _numbers() -> list[int]:
-    return [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+def _to_handle() -> list[int]:
+    if threading.current_thread() is not threading.main_thread():
+        return []  # only there may handlers be set
+    numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+    return [number for number in numbers if signal.getsignal(number) in _DEFAULT]
 
 
 _DEFAULT: tuple[Any, ...] = (signal.SIG_DFL, signal.default_int_handler)

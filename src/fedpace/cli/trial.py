@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
-from fedpace.cli import execution
+from fedpace.cli import book, execution
 from fedpace.cli.verbs.resume import as_it_was
 from fedpace.errors import DivergedError, StalledError
 
@@ -138,7 +138,7 @@ def _stored(job: Trial, store: Store) -> TrialResult | None:
     from fedpace.record.store.identity import fingerprint
 
     for entry in store.same(fingerprint(_experiment(job).about())):
-        if entry.status in (*execution.OVER, "stopped"):
+        if entry.status in (*book.OVER, "stopped"):
             steps = store.history(entry.id)
             metrics: Mapping[str, float] = next((s.metrics for s in reversed(steps) if s.metrics), {})
             return _answer(metrics, job.metric, entry.status, entry.summary)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fedpace.cli import execution
+from fedpace.cli import book, execution
 from fedpace.cli.parser import Parser, processes
 from fedpace.cli.verbs import run
 from fedpace.errors import ConfigError
@@ -51,7 +51,7 @@ def command(args: argparse.Namespace) -> int:
             f"{args.name} was started by a Python program; call it again with the same checkpoint folder"
         )
     what = execution.one_experiment(as_it_was(entry.arguments, args.workers))
-    if entry.status in execution.OVER:
+    if entry.status in book.OVER:
         return run.finish_with(
             lambda: artifacts.load(store, entry, what.algorithm), what.task, args, "resume"
         )

@@ -59,13 +59,16 @@ def command(args: argparse.Namespace) -> int:
 
 def finish_with(work: Callable[[], Run], task: Task, args: argparse.Namespace, verb: str) -> int:
     """Do the work, then write and show the run, or the partial run if it ended early."""
-    try:
-        run = work()
-    except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
-        if error.run is not None:
-            _finish(error.run, task, args)
-        return _ended_early(error, verb)
-    _finish(run, task, args)
+    from fedpace.cli.signals import interruptible
+
+    with interruptible():
+        try:
+            run = work()
+        except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
+            if error.run is not None:
+                _finish(error.run, task, args)
+            return _ended_early(error, verb)
+        _finish(run, task, args)
     if run.stopped is not None:
         print(f"fedpace {verb}: stopped after step {len(run.history)}: {run.stopped}", file=sys.stderr)
     return 0
