@@ -62,9 +62,13 @@ def owner(call: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def locks_and_forks(folder: Path) -> None:
+    ready, started = os.pipe()
     with locked(folder):
         if child := os.fork():
+            os.read(ready, 1)  # a child that is stopped in its first instant has not let go of the lock yet
             print(child, flush=True)
+        else:
+            os.write(started, b".")
         signal.pause()
 
 

@@ -127,7 +127,7 @@ def test_lent_memory_makes_ordinary_vectors() -> None:
 
 def test_only_few_blocks_lie_idle() -> None:
     model = np.zeros(memory.LONG_BYTES // 4 + 2, np.float32)
-    lent = [kernels.empty_like(model) for _ in range(4)]
-    assert len({address(v) for v in lent}) == 4
+    lent = [kernels.empty_like(model) for _ in range(memory.MAX_IDLE + 2)]
+    assert len({address(v) for v in lent}) == memory.MAX_IDLE + 2
     lent.clear()
     assert len(memory._idle[model.size, model.dtype]) == memory.MAX_IDLE

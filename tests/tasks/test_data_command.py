@@ -30,7 +30,7 @@ def test_import_check_and_list(capsys, tmp_path):
     assert said(capsys, "check") == "mnist: as published\n"
     assert said(capsys, "check", "mnist") == "mnist: as published\n"
     listed = said(capsys, "list").splitlines()
-    assert any(line.split()[:4] == ["mnist", "in", "the", "cache"] for line in listed)
+    assert any(line.split()[:2] == ["mnist", "downloaded"] for line in listed)
     assert any(line.split()[:2] == ["cifar10", "-"] for line in listed)
     assert said(capsys, "get", "mnist").startswith("mnist: 40 training")
 
@@ -48,9 +48,9 @@ def test_show_draws_classes_by_clients(capsys, tmp_path):
     [
         (["import", "minst", "x"], "data set must be one of .*; got 'minst' .did you mean mnist.."),
         (["import", "mnist", "x"], "x must be a file or a folder; there is none"),
-        (["import", "digits", "x"], "digits is built in; there is nothing to get or import"),
-        (["get", "digits"], "digits is built in; there is nothing to get or import"),
-        (["check", "mnist"], "mnist is not in the cache .*"),
+        (["import", "digits", "x"], "digits is built in; it needs no download or import"),
+        (["get", "digits"], "digits is built in; it needs no download or import"),
+        (["check", "mnist"], "mnist is not downloaded .*"),
         (["show", "digits", "--clients", "5000"], "clients must be <= 1437 .*; got 5000"),
         (["show", "digits", "--partition", "x"], "partition must be one of .*; got 'x'"),
         (["show", "digits", "-o", "no/such/folder.png"], "--output must be a file that can be written .*"),
