@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 _COUNTERS = {
     "overwritten": "updates overwritten before use",
     "dropped": "local training dropped",
-    "refused": "updates refused as late or too stale",
+    "refused": "updates refused: late, too stale, or in a step not taken",
+    "steps_not_taken": "server steps not taken: not finite",
+    "clipped": "updates clipped",
     "not_finite": "updates rejected as not finite",
     "malformed": "updates rejected as malformed",
     "duplicates": "duplicate updates",
