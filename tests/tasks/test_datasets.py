@@ -287,7 +287,7 @@ def test_importing_again_repairs_a_damaged_cache(cached, tmp_path):
     (cached / "y_train.npy").write_bytes(b"")
     find.import_data("mnist", tmp_path / "in" / "mnist.npz")
     store.check("mnist")
-    assert [p.name for p in data_cache().iterdir()] == ["mnist"]
+    assert sorted(p.name for p in data_cache().iterdir()) == [".mnist.lock", "mnist"]
 
 
 def test_a_copied_cache_is_checked_once_more_and_used(cached):
@@ -335,7 +335,7 @@ def test_two_processes_may_import_at_once(tmp_path):
     running = [subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) for _ in range(6)]
     assert [process.communicate()[1] for process in running] == [""] * 6
     store.check("mnist")
-    assert [p.name for p in data_cache().iterdir()] == ["mnist"]
+    assert sorted(p.name for p in data_cache().iterdir()) == [".mnist.lock", "mnist"]
 
 
 # ---------------------------------------------------------------- downloads
@@ -375,7 +375,7 @@ def test_downloads_come_from_the_first_source_that_has_them(server, monkeypatch)
     assert said[:2] == [
         f"downloading {url}/{where}/train-images-idx3-ubyte.gz" for where in ("gone", "mirror")
     ]
-    assert [p.name for p in data_cache().iterdir()] == ["mnist"]
+    assert sorted(p.name for p in data_cache().iterdir()) == [".mnist.lock", "mnist"]
     said.clear()
     fetch.get("mnist", said.append)
     assert said == []

@@ -16,13 +16,13 @@ OWNER = "owner"  # of a run in the store, held from before its first checkpoint 
 
 
 @contextmanager
-def locked(folder: Path, name: str = NAME) -> Iterator[None]:
-    """ConfigError if another process is at work in the folder.
+def locked(folder: Path, name: str = NAME, *, patience: float = ASKING_SECONDS) -> Iterator[None]:
+    """ConfigError if another process is at work in the folder, and still is after `patience` seconds.
 
     The lock belongs to this process alone: one that is forked meanwhile, such as a worker, closes its copy of the
     open file at once (`filelock` does that), and one that is spawned never has any.
     """
-    lock = FileLock(folder / name, timeout=ASKING_SECONDS, poll_interval=0.01)
+    lock = FileLock(folder / name, timeout=patience, poll_interval=0.01)
     try:
         lock.acquire()
     except Timeout:

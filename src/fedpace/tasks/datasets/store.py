@@ -19,6 +19,7 @@ from typing import TypedDict
 import numpy as np
 
 from fedpace.disk.home import data_cache
+from fedpace.disk.locks import locked
 from fedpace.errors import ConfigError
 from fedpace.tasks.datasets.data import GROUPS, PARTS, Array
 from fedpace.tasks.datasets.npy import map_npy
@@ -28,6 +29,7 @@ MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 1 << 20
 ENTRY = {"sha256": str, "bytes": Whole, "mtime_ns": Whole}  # how to recognise an array
 ABANDONED_SECONDS = 24 * 3600.0
+PUBLISHING_SECONDS = 600.0  # checking the largest data set by its checksums takes seconds
 
 
 class Noted(TypedDict):
@@ -114,18 +116,18 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _publish(part: Path, final: Path) -> None:
-    """Give the finished folder its name, unless another process has put a whole one there meanwhile."""
-    if final.exists():
-        with contextlib.suppress(ConfigError):
-            return check(final.name)
-    damaged = part.with_suffix(".old")
-    with contextlib.suppress(FileNotFoundError):
-        final.rename(damaged)
-    try:
+    """Give the finished folder its name, unless another process has put a whole one there meanwhile.
+
+    One process at a time: of two that both find no folder, the later would otherwise take the earlier one's away
+    from whoever is opening it.
+    """
+    with locked(final.parent, f".{final.name}.lock", patience=PUBLISHING_SECONDS):
+        if final.exists():
+            with contextlib.suppress(ConfigError):
+                return check(final.name)
+            final.rename(part.with_suffix(".old"))
         part.rename(final)
-    except OSError:
-        check(final.name)
-    shutil.rmtree(damaged, ignore_errors=True)
+    shutil.rmtree(part.with_suffix(".old"), ignore_errors=True)
 
 
 def _sha256(path: Path) -> str:
