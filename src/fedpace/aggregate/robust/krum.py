@@ -56,11 +56,14 @@ def squared_distances(rows: Rows) -> Vector:
 
     The product of two updates does not depend on the others, so an enormous one spoils its own distances only.
     """
-    products = np.zeros((rows.count, rows.count))
-    for columns in blocks(rows):
-        block = np.empty((rows.count, columns.stop - columns.start))
-        for i in range(rows.count):
-            block[i] = rows.row(i, columns)
-        products += block @ block.T
+    products = sum(_products(rows, columns) for columns in blocks(rows))
     own = np.diag(products)
     return np.maximum(own[:, None] + own[None, :] - 2 * products, 0)
+
+
+def _products(rows: Rows, columns: slice) -> Vector:
+    """The inner products of all pairs over some columns."""
+    block = np.empty((rows.count, columns.stop - columns.start))
+    for i in range(rows.count):
+        block[i] = rows.row(i, columns)
+    return block @ block.T
