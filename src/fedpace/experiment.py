@@ -18,6 +18,7 @@ from fedpace.record.run.reporter import Reporter, counts, under_way
 from fedpace.record.store.checkpointer import Checkpointer
 from fedpace.record.store.identity import identity
 from fedpace.sim import Observer, Population
+from fedpace.sim.hostile import poisoned
 from fedpace.sim.prepare import prepare
 from fedpace.sim.simulation import Simulation
 
@@ -58,6 +59,7 @@ def simulate(
     run.
     """
     _require_parts(algorithm, task, population)
+    task = poisoned(task, None if population is None else population.hostile, seed)
     began = time.perf_counter()
     history = History(keep_models=keep_models, traces=traces)
     told = (history, *observers)
