@@ -18,7 +18,7 @@ from fedpace.sim.broadcasts import Announced, Broadcasts
 from fedpace.sim.observer import Observer, Tally
 from fedpace.sim.population import Devices
 from fedpace.sim.timeline import Phase, Timeline
-from fedpace.sim.training import TrainingPromises, request
+from fedpace.sim.training import TrainingPromises
 from fedpace.spill import Slab
 from fedpace.vector import Vector
 
@@ -56,7 +56,7 @@ class Simulation:
         self.charged = devices.serial or not self.config.down.shared
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
-        self.training = TrainingPromises(engine, eager)
+        self.training = TrainingPromises(engine, eager, devices.attackers)
 
     def begin(self) -> None:
         """Put the first events on the timeline: changes of availability, and the server's first orders."""
@@ -270,7 +270,7 @@ class Simulation:
         """Train the session in the send buffer, encode its update and send it."""
         session = client.state.outbox
         assert session is not None
-        delta, update = self._encoded(client, session)
+        delta, update = self.training.encoded(client, session, self.state.tally)
         until = self.now + self.devices.upload_s(client.number, update.size_bytes)
         self.state.tally.uploads += 1
         self._tell(Observer.uploading, client.number, update, self.now, until)
@@ -278,16 +278,6 @@ class Simulation:
             self._tell(Observer.lossy, "up", delta, self.server.used(update))
         self.state.line.at(until, Phase.UPLINK, client.number, update.session)
         return delta
-
-    def _encoded(self, client: Client, session: Session) -> tuple[Vector, Update]:
-        """The update that is sent: the honest one, or what a hostile client makes of it."""
-        delta, attackers = self.training.result(client, session, self.state.tally), self.devices.attackers
-        if attackers is None:
-            return delta, client.encode(delta)
-        asked = request(client, session)
-        delta = attackers.sent(delta, asked, self.engine)
-        update = client.state.upload = attackers.claimed(client.encode(delta), asked)
-        return delta, update
 
     def _drop(self, client: Client) -> None:
         """A session fails, or there is none as expected; a client that trains continuously starts again by itself."""
