@@ -8,6 +8,7 @@ import os
 import pytest
 from safetensors.numpy import load_file
 
+from fedpace.cli import experiment
 from fedpace.cli.verbs import run as verb
 from fedpace.errors import InterruptedRun
 
@@ -72,7 +73,7 @@ def test_everything_that_can_be_written(fedpace, tmp_path) -> None:
 def test_schedules_learn_the_length_of_the_run(fedpace) -> None:
     """multistage_fedgm cuts `--rounds` into its stages without being told twice."""
     args = verb_args("multistage_fedgm", "--rounds", "70")
-    [algorithm] = verb.experiment.make_algorithms(["multistage_fedgm"], args).values()
+    [algorithm] = experiment.make_algorithms(["multistage_fedgm"], args).values()
     assert algorithm.server_opt.ends[-1] == 70
 
 

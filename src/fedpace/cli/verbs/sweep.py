@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli import execution, experiment, show
+from fedpace.cli import arguments, execution, experiment, show
 from fedpace.cli.parser import LARGEST, amount, number, processes, repeats
 from fedpace.cli.settings import parse_value
 from fedpace.cli.trial import OnRay, OnThisMachine, Trial, TrialResult, known
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--trials", type=repeats, default=30, metavar="N", help="with optuna (default: %(default)s)"
     )
-    execution.add_store_options(parser)
+    arguments.add_store_options(parser)
     out = parser.add_argument_group("output")
     out.add_argument("--plot", metavar="FILE", help="draw the metric over the grid")
     out.add_argument("--csv", metavar="FILE", help="write every point")
@@ -214,7 +214,7 @@ def _jobs(args: argparse.Namespace, settings: Settings, metric: str, *, stored: 
     alone = {"compute": "auto", "workers": 1} if args.compute == "ray" else {}
     each = argparse.Namespace(**{**vars(args), **alone})
     return [
-        Trial(execution.words(args.algorithm, each, seed, chosen), metric, args.stop_above, stored)
+        Trial(arguments.words(args.algorithm, each, seed, chosen), metric, args.stop_above, stored)
         for seed in range(args.seed, args.seed + args.seeds)
     ]
 
