@@ -42,7 +42,7 @@ def test_progress_and_result_are_shown_apart(fedpace) -> None:
     lines = said.err.splitlines()
     assert lines[0] == "fedgm on digits, 10 clients"
     assert [line.split()[1] for line in lines[1:]] == ["1/3", "2/3", "3/3"]
-    assert "accuracy" in said.out and "fedgm on digits" in said.out and "sent up" in said.out
+    assert "accuracy" in said.out and "fedgm on digits" in said.out and "uploaded" in said.out
 
 
 def test_everything_that_can_be_written(fedpace, tmp_path) -> None:

@@ -198,7 +198,7 @@ def test_parquet_has_the_same_table(fedpace, tmp_path) -> None:
 def test_deleted_runs_are_gone(fedpace) -> None:
     fedpace("run", "fedavg", *SMALL, "--name", "night")
     assert fedpace("runs", "delete", "night").code == 0
-    assert "no run is kept" in fedpace("runs").out
+    assert "no saved runs" in fedpace("runs").out
     assert not Store().folder("night").exists()
 
 

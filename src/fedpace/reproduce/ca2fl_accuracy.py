@@ -76,7 +76,9 @@ def cells(edition: str, known: Results) -> list[Cell]:
 
 def _cell(edition: str, method: str, alpha: float) -> Cell:
     scale = SCALES[edition]
-    steps = BUFFER if method in FEDASYNC else 1  # a step per update: the same number of updates for everybody
+    steps = (
+        BUFFER if method in FEDASYNC else 1
+    )  # a step per update: the same number of updates for all methods
     return Cell(
         name=_name(method, alpha),
         algorithm=_rule(method),
@@ -130,7 +132,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
             "43.64 → 44.40 (0.1), 22.15 → 26.67 (0.01)",
             "",
             Verdict.NOT_TESTABLE,
-            "CIFAR-100 was not at hand.",
+            "CIFAR-100 was not downloaded.",
         ),
     ]
 
@@ -269,7 +271,7 @@ FULL = (
     "take another day."
 )
 _COMMON = (
-    SettingRow("clients", "100; 20 at work, buffer 10; dispatch after each step", "the same"),
+    SettingRow("clients", "100; 20 active, buffer 10; dispatch after each step", "the same"),
     SettingRow("local work", "2 epochs, batch 50, rate 0.01, weight decay 1e-4; server rate 1", "the same"),
     SettingRow("delays", "half-normal, scale U(0,5) per client", "the same"),
     SettingRow(

@@ -239,11 +239,11 @@ def _settings(edition: str) -> tuple[SettingRow, ...]:
             "DeFedAvg: slowdown U[1, 5], 0.044 s per model each way",
             "the same, each byte its share of the 0.044 s",
         ),
-        SettingRow("local work", "DeFedAvg: 50 steps, batch 10, rate 0.05", "the same for everybody"),
+        SettingRow("local work", "DeFedAvg: 50 steps, batch 10, rate 0.05", "the same for all methods"),
         SettingRow(
             "per server step",
-            "CA2FL: 20 at work, buffer 10",
-            "10 updates for everybody; 20 at work where the method limits it",
+            "CA2FL: 20 active clients, buffer 10",
+            "10 updates for all methods; 20 active clients where the method limits concurrency",
         ),
         SettingRow(
             "server rate",

@@ -146,9 +146,9 @@ def _fastest(edition: str, results: Results, split: str) -> Finding:
     note = ""
     if any("FedBuff" in rival for rival in wins.values()):
         note = (
-            "FedBuff's concurrency is not stated. With everybody at work (the reading taken for the verdict) it hears "
+            "FedBuff's concurrency is not stated. With all clients active (the reading taken for the verdict) it hears "
             "every client continually and is no slower than DeFedAvg here: who is fast has nothing to do with which "
-            "classes it holds, so there is no bias to pay for. The table has 2n clients at work too (FedBuff 2n)."
+            "classes it holds, so there is no bias to pay for. The table has 2n active clients too (FedBuff 2n)."
         )
     return Finding(claim, published, ours, judged(not any(wins.values())), note)
 
@@ -283,8 +283,8 @@ EXPERIMENT = Reproduction(
     notes={"quick": TRIED, "full": FULL},
     title="DeFedAvg: virtual seconds to a target accuracy",
     source=f"{PAPER}: Table 1, Figures 2 to 5",
-    summary="Devices differ in speed by a factor of five. FedAvg waits for the slowest of each round; DeFedAvg lets "
-    "everybody train all the time and uses what is there. How long, on the paper's clock, until the target accuracy?",
+    summary="Devices differ in speed by a factor of five. FedAvg waits for the slowest of each round; DeFedAvg keeps "
+    "all clients active and uses the updates available. How long, on the paper's clock, until the target accuracy?",
     procedure=Procedure(cells, findings, tables, pictures),
     settings=settings(
         SettingRow(
@@ -292,7 +292,7 @@ EXPERIMENT = Reproduction(
             "best of server 0.1, 1 and local 0.001 … 0.1, for every n (Table 2)",
             "quick: best of seven pairs with server 0.1, 0.3, 1 for every n (the slow ones: n = 10); full: Table 2",
         ),
-        SettingRow("FedBuff", "concurrency not stated", "everybody at work; also 2n at work"),
+        SettingRow("FedBuff", "concurrency not stated", "all clients active; also 2n active"),
         SettingRow("FAVANO", "rhythm of the server not stated", "one step per cycle of the fastest client"),
         SettingRow(
             "evaluation; cut",

@@ -162,7 +162,7 @@ EXPERIMENT = Reproduction(
         SettingRow(
             "delay",
             "start from one of the last R models at random, R = 5 and 10",
-            "the same; also event driven: 15 clients at work, buffer 5, half-normal delays",
+            "the same; also event driven: 15 active clients, buffer 5, half-normal delays",
         ),
         SettingRow("epochs", "uniform on 1..6; 3 for the ideal", "the same"),
         SettingRow(

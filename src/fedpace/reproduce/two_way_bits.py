@@ -127,7 +127,7 @@ EXPERIMENT = Reproduction(
     title="Accuracy against bytes, both ways",
     source='"Bidirectional communication-efficient non-convex adaptive federated learning": Figures 1 to 20',
     summary="Six algorithms that skip, repeat or compress what they send, against FedAvg, FedAdam, FedAMS and FedCAMS, "
-    "and our own two_way. The figures are not in the text at hand, only what they are said to show; traffic here is "
+    "and our own two_way. The figures are not in the available text, only what they are said to show; traffic here is "
     "counted in real bytes.",
     procedure=Procedure(cells, findings, tables, pictures),
     notes={"quick": QUICK, "full": FULL},

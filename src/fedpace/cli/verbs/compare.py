@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fedpace.record.report.compare import Target
     from fedpace.record.store.store import Store
 
-HEADER = ("", "accuracy", "loss", "steps", "virtual time", "up", "down", "real time")
+HEADER = ("", "accuracy", "loss", "steps", "virtual time", "uploaded", "downloaded", "real time")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

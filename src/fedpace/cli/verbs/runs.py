@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedpace.record.rows import Listed
     from fedpace.record.store.store import Entry, Store
 
-HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "began")
+HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "started")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs.add_parser("list", help="all runs, the newest last (also without any action)")
     one = verbs.add_parser("show", help="one run: configuration, machine, result")
     one.add_argument("name", metavar="NAME")
-    gone = verbs.add_parser("delete", help="forget runs and their files")
+    gone = verbs.add_parser("delete", help="delete runs and their files")
     gone.add_argument("names", metavar="NAME", nargs="+")
     out = verbs.add_parser("export", help="histories as one table")
     out.add_argument("names", metavar="NAME", nargs="*", help="default: all")
@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(args: argparse.Namespace) -> int:
     """List, show, delete and export saved runs.
 
-    They are in FEDPACE_HOME (default: the user's data directory), in runs.sqlite or in the database whose URL
-    FEDPACE_STORE is; their models and checkpoints are in the folder `runs` beside it.
+    The run store is runs.sqlite in the folder FEDPACE_HOME (default: the user's data directory), or the database
+    at the URL FEDPACE_STORE; models and checkpoints are in the folder `runs` of FEDPACE_HOME.
     """
     from fedpace.record.store.store import Store
 
@@ -82,7 +82,7 @@ def _show(store: Store, entry: Entry) -> None:
     from fedpace.record.store import artifacts
 
     facts = [("state", book.state(store, entry)), ("note", entry.note)]
-    facts += [("began", f"{entry.began:%Y-%m-%d %H:%M:%S} UTC")]
+    facts += [("started", f"{entry.began:%Y-%m-%d %H:%M:%S} UTC")]
     facts += book.facts(entry).items()
     facts.append(("files", str(store.folder(entry.name))))
     facts.append(("real time", format_seconds(entry.summary.get("real_seconds", 0.0))))

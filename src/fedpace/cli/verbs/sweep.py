@@ -35,14 +35,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=axis,
         metavar="NAME=VALUES",
-        help="values: beta=0.7,0.9 or server_lr=0.5:5.0:0.5 (from, to, step)",
+        help="parameter values to try: beta=0.7,0.9 or server_lr=0.5:5.0:0.5 (from, to, step)",
     )
     experiment.add_options(parser)
     parser.set_defaults(workers=1)
     how = parser.add_argument_group("sweep")
     how.add_argument("--metric", metavar="NAME", help="metric to rank by (default: accuracy, or loss)")
     how.add_argument(
-        "--seeds", type=repeats, default=1, metavar="K", help="seeds per setting, starting at --seed"
+        "--seeds",
+        type=repeats,
+        default=1,
+        metavar="K",
+        help="seeds per setting, starting at --seed (default: %(default)s)",
     )
     how.add_argument(
         "--processes", type=processes, metavar="N", help="runs at a time (default: one per core)"
@@ -54,9 +58,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="stop a run whose loss exceeds X times its minimum (default: %(default)g)",
     )
-    how.add_argument("--sampler", choices=("grid", "optuna"), default="grid", help="default: %(default)s")
     how.add_argument(
-        "--trials", type=repeats, default=30, metavar="N", help="with optuna (default: %(default)s)"
+        "--sampler",
+        choices=("grid", "optuna"),
+        default="grid",
+        help="all settings, or Optuna's choice (default: %(default)s)",
+    )
+    how.add_argument(
+        "--trials",
+        type=repeats,
+        default=30,
+        metavar="N",
+        help="settings optuna may try (default: %(default)s)",
     )
     arguments.add_store_options(parser)
     out = parser.add_argument_group("output")
