@@ -16,11 +16,11 @@ from fedpace.reproduce.experiment import (
     Finding,
     Procedure,
     Reproduction,
-    SettingRow,
     Table,
     Verdict,
     judged,
     not_run,
+    setting_rows,
 )
 from fedpace.reproduce.one_scale import OneScale
 from fedpace.reproduce.outcome import Evaluation
@@ -270,20 +270,15 @@ FULL = (
     "%). The paper prints neither its preprocessing nor how the network is initialised. The other cells would "
     "take another day."
 )
-_COMMON = (
-    SettingRow("clients", "100; 20 active, buffer 10; dispatch after each step", "the same"),
-    SettingRow("local work", "2 epochs, batch 50, rate 0.01, weight decay 1e-4; server rate 1", "the same"),
-    SettingRow("delays", "half-normal, scale U(0,5) per client", "the same"),
-    SettingRow(
-        "cache",
-        "quantiser not given",
-        "stochastic, unbiased, one scale per block; fresh updates at full precision",
-    ),
-    SettingRow(
-        "FedAsync",
-        "Table 7: alpha 0.3 (constant), 0.5 and exponent 0.3 (polynomial), rho 1",
-        "the same; compared at equal numbers of updates",
-    ),
+_COMMON = setting_rows(
+    """
+    clients | 100; 20 active, buffer 10; dispatch after each step | the same
+    local work | 2 epochs, batch 50, rate 0.01, weight decay 1e-4; server rate 1 | the same
+    delays | half-normal, scale U(0,5) per client | the same
+    cache | quantiser not given | stochastic, unbiased, one scale per block; fresh updates at full precision
+    FedAsync | Table 7: alpha 0.3 (constant), 0.5 and exponent 0.3 (polynomial), rho 1
+        | the same; compared at equal numbers of updates
+    """
 )
 
 EXPERIMENT = Reproduction(
@@ -297,17 +292,22 @@ EXPERIMENT = Reproduction(
     notes={"full": FULL},
     settings={
         "quick": (
-            SettingRow(
-                "data, network",
-                "CIFAR-10; CNN of 2.2 M parameters, ResNet-18",
-                "CIFAR-10; one hidden layer of 32 units (98,666 parameters)",
+            *setting_rows(
+                """
+                data, network | CIFAR-10; CNN of 2.2 M parameters, ResNet-18
+                    | CIFAR-10; one hidden layer of 32 units (98,666 parameters)
+                rounds | 500 | 100
+                """
             ),
-            SettingRow("rounds", "500", "100"),
             *_COMMON,
         ),
         "full": (
-            SettingRow("data, network", "CIFAR-10; CNN of 2.2 M parameters, ResNet-18", "CIFAR-10; the CNN"),
-            SettingRow("rounds", "500", "500"),
+            *setting_rows(
+                """
+                data, network | CIFAR-10; CNN of 2.2 M parameters, ResNet-18 | CIFAR-10; the CNN
+                rounds | 500 | 500
+                """
+            ),
             *_COMMON,
         ),
     },

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, TimingOnly
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import (
+    Finding,
+    Procedure,
+    Reproduction,
+    Table,
+    judged,
+    not_run,
+    setting_rows,
+)
 from fedpace.reproduce.results import Results
 from fedpace.sim import Population
 from fedpace.sim.distributions import Between
@@ -209,13 +217,13 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"staleness": figure}
 
 
-_SETTINGS = (
-    SettingRow("clients, rounds", "100, 500", "the same"),
-    SettingRow("delays", "half-normal, scale drawn once per client", "the same; also with 5 s of base time"),
-    SettingRow(
-        "network and data", "ResNet-18 on CIFAR-10", "none: staleness does not depend on what is learned"
-    ),
-    SettingRow("dispatch", "after each step, M of the inactive clients", "the same"),
+_SETTINGS = setting_rows(
+    """
+    clients, rounds | 100, 500 | the same
+    delays | half-normal, scale drawn once per client | the same; also with 5 s of base time
+    network and data | ResNet-18 on CIFAR-10 | none: staleness does not depend on what is learned
+    dispatch | after each step, M of the inactive clients | the same
+    """
 )
 
 EXPERIMENT = Reproduction(

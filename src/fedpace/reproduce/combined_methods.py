@@ -22,6 +22,7 @@ from fedpace.reproduce.experiment import (
     Table,
     judged,
     not_run,
+    setting_rows,
 )
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
@@ -227,33 +228,19 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
 
 
 def _settings(edition: str) -> tuple[SettingRow, ...]:
-    task = TASK[edition]
-    return (
-        SettingRow(
-            "data, network",
-            "differs from paper to paper",
-            f"{task.name}, {task.model}, 100 clients, {task.partition}",
-        ),
-        SettingRow(
-            "devices",
-            "DeFedAvg: slowdown U[1, 5], 0.044 s per model each way",
-            "the same, each byte its share of the 0.044 s",
-        ),
-        SettingRow("local work", "DeFedAvg: 50 steps, batch 10, rate 0.05", "the same for all methods"),
-        SettingRow(
-            "per server step",
-            "CA2FL: 20 active clients, buffer 10",
-            "10 updates for all methods; 20 active clients where the method limits concurrency",
-        ),
-        SettingRow(
-            "server rate",
-            "",
-            f"best of {', '.join(f'{rate:g}' for rate in RATES)} on the first seed (times 0.03 for AMSGrad); stages "
-            f"2, 1, 1/2 of it over {ROUNDS} steps, beta = nu = {BETA}",
-        ),
-        SettingRow(
-            "links", "", "top-k 1/8 with error feedback up, differences to what the client holds down"
-        ),
+    task, rates = TASK[edition], ", ".join(f"{rate:g}" for rate in RATES)
+    return setting_rows(
+        f"""
+        data, network | differs from paper to paper | {task.name}, {task.model}, 100 clients, {task.partition}
+        devices | DeFedAvg: slowdown U[1, 5], 0.044 s per model each way
+            | the same, each byte its share of the 0.044 s
+        local work | DeFedAvg: 50 steps, batch 10, rate 0.05 | the same for all methods
+        per server step | CA2FL: 20 active clients, buffer 10
+            | 10 updates for all methods; 20 active clients where the method limits concurrency
+        server rate |  | best of {rates} on the first seed (times 0.03 for AMSGrad);
+            stages 2, 1, 1/2 of it over {ROUNDS} steps, beta = nu = {BETA}
+        links |  | top-k 1/8 with error feedback up, differences to what the client holds down
+        """
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce.cell import NamedTask
-from fedpace.reproduce.experiment import SettingRow
+from fedpace.reproduce.experiment import SettingRow, setting_rows
 from fedpace.sim import Population
 from fedpace.sim.distributions import Between
 
@@ -135,26 +135,21 @@ def algorithm(method: str, split: str, n: int, rates: Pair, steps: int = 50) -> 
     return algorithms.defedavg_niid(draws=n, server_lr=server, steps=steps, **work)
 
 
-def settings(*more: SettingRow) -> dict[str, tuple[SettingRow, ...]]:
-    """What both pages say about their setting."""
-    editions = {}
-    for edition, scale in SCALES.items():
-        targets = f"{scale.target['iid']:.0%} iid, {scale.target['noniid']:.0%} two-class"
-        editions[edition] = (
-            SettingRow("data", "Fashion-MNIST and CIFAR-10, 100 clients", "Fashion-MNIST, 100 clients"),
-            SettingRow("network", "CNN, 582,026 parameters", scale.model),
-            SettingRow("target", "90 % iid, 80 % two-class", targets),
-            SettingRow(
-                "splits",
-                "iid; two random classes per client",
-                "the same; every class with equally many clients",
-            ),
-            SettingRow("local work", "50 steps, batch 10", "the same"),
-            SettingRow(
-                "time",
-                "17 MFLOPs per step, 10 GFLOP/s, slowdown U[1, 5], 0.044 s each way",
-                "the same constants; slowdown, transfers in series",
-            ),
-            *more,
+def settings(more: str) -> dict[str, tuple[SettingRow, ...]]:
+    """What both pages say about their setting, and what one of them adds (`setting_rows`)."""
+    return {
+        edition: setting_rows(
+            f"""
+            data | Fashion-MNIST and CIFAR-10, 100 clients | Fashion-MNIST, 100 clients
+            network | CNN, 582,026 parameters | {scale.model}
+            target | 90 % iid, 80 % two-class
+                | {scale.target["iid"]:.0%} iid, {scale.target["noniid"]:.0%} two-class
+            splits | iid; two random classes per client | the same; every class with equally many clients
+            local work | 50 steps, batch 10 | the same
+            time | 17 MFLOPs per step, 10 GFLOP/s, slowdown U[1, 5], 0.044 s each way
+                | the same constants; slowdown, transfers in series
+            """
         )
-    return editions
+        + setting_rows(more)
+        for edition, scale in SCALES.items()
+    }

@@ -12,7 +12,7 @@ import numpy as np
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.defedavg import PAPER, SCALES, algorithm, devices, settings
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, Table, judged, not_run
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 
@@ -240,9 +240,9 @@ EXPERIMENT = Reproduction(
     "shows the rounds for n = 5 to 80 at the same learning rates, Figure 7 for 20, 50 and 100 local steps.",
     procedure=Procedure(cells, findings, tables, pictures),
     settings=settings(
-        SettingRow(
-            "rates", "server 0.1, local 0.05 (Table 2)", "the same; for linear speedup also server 0.01 n"
-        ),
-        SettingRow("rounds", "not stated", "quick: 60 to 480, fewer for larger n"),
+        """
+        rates | server 0.1, local 0.05 (Table 2) | the same; for linear speedup also server 0.01 n
+        rounds | not stated | quick: 60 to 480, fewer for larger n
+        """
     ),
 )

@@ -22,7 +22,7 @@ from fedpace.reproduce.defedavg import (
     devices,
     settings,
 )
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, Table, judged, not_run
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 
@@ -287,17 +287,14 @@ EXPERIMENT = Reproduction(
     "all clients active and uses the updates available. How long, on the paper's clock, until the target accuracy?",
     procedure=Procedure(cells, findings, tables, pictures),
     settings=settings(
-        SettingRow(
-            "rates",
-            "best of server 0.1, 1 and local 0.001 … 0.1, for every n (Table 2)",
-            "quick: best of seven pairs with server 0.1, 0.3, 1 for every n (the slow ones: n = 10); full: Table 2",
-        ),
-        SettingRow("FedBuff", "concurrency not stated", "all clients active; also 2n active"),
-        SettingRow("FAVANO", "rhythm of the server not stated", "one step per cycle of the fastest client"),
-        SettingRow(
-            "evaluation; cut",
-            "not stated; > 880 s printed where not reached",
-            "every 0.25 virtual seconds (full: 1 s); 40 s (FAVANO, AsySG 20 s; full: 600 and 880 s)",
-        ),
+        """
+        rates | best of server 0.1, 1 and local 0.001 … 0.1, for every n (Table 2)
+            | quick: best of seven pairs with server 0.1, 0.3, 1 for every n (the slow ones: n = 10);
+            full: Table 2
+        FedBuff | concurrency not stated | all clients active; also 2n active
+        FAVANO | rhythm of the server not stated | one step per cycle of the fastest client
+        evaluation; cut | not stated; > 880 s printed where not reached
+            | every 0.25 virtual seconds (full: 1 s); 40 s (FAVANO, AsySG 20 s; full: 600 and 880 s)
+        """
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -76,6 +78,12 @@ class Reproduction:
     procedure: Procedure
     settings: Mapping[str, Sequence[SettingRow]]  # by edition
     notes: Mapping[str, str] = field(default_factory=dict)  # by edition: what was tried, interpretation
+
+
+def setting_rows(text: str) -> tuple[SettingRow, ...]:
+    """`what | in the paper | here` on every line; an indented line continues the one above."""
+    joined = re.sub(r"\n +", " ", inspect.cleandoc(text))
+    return tuple(SettingRow(*line.split(" | ")) for line in joined.splitlines())
 
 
 def judged(ok: bool) -> Verdict:

@@ -9,7 +9,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, Table, judged, not_run
 from fedpace.reproduce.fedgm import PAPER, SCALES, best, settings
 from fedpace.reproduce.results import Results
 from fedpace.sim import Population
@@ -159,22 +159,15 @@ EXPERIMENT = Reproduction(
         "distance to the run without delay, which takes steps ten times as large: 150 rounds are few."
     },
     settings=settings(
-        SettingRow(
-            "delay",
-            "start from one of the last R models at random, R = 5 and 10",
-            "the same; also event driven: 15 active clients, buffer 5, half-normal delays",
-        ),
-        SettingRow("epochs", "uniform on 1..6; 3 for the ideal", "the same"),
-        SettingRow(
-            "server",
-            "best of a grid of rates and momenta",
-            "best of rates 0.1, 0.3, 1, 3 and beta = nu = 0.7, 0.9 on the first seed (quick: 60 rounds)",
-        ),
-        SettingRow("local rate and rounds on this page", "0.01; 500", "0.01; 150 in the quick edition"),
-        SettingRow(
-            "normalisation",
-            "updates divided by their steps",
-            "the same, times the mean number of steps (k_ref = mean), so that server rates keep their size",
-        ),
+        """
+        delay | start from one of the last R models at random, R = 5 and 10
+            | the same; also event driven: 15 active clients, buffer 5, half-normal delays
+        epochs | uniform on 1..6; 3 for the ideal | the same
+        server | best of a grid of rates and momenta
+            | best of rates 0.1, 0.3, 1, 3 and beta = nu = 0.7, 0.9 on the first seed (quick: 60 rounds)
+        local rate and rounds on this page | 0.01; 500 | 0.01; 150 in the quick edition
+        normalisation | updates divided by their steps
+            | the same, times the mean number of steps (k_ref = mean), so that server rates keep their size
+        """
     ),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, Table, judged, not_run
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
@@ -164,15 +164,10 @@ EXPERIMENT = Reproduction(
     "training falls over. Large steps are fast at first and noisy in the end.",
     procedure=Procedure(cells, findings, tables, pictures),
     settings=settings(
-        SettingRow(
-            "server",
-            "FedAvg rates 1, 2, 3; FedGM 1, 2, 3, 5 (beta = nu = 0.95 in Fig. 7, else not stated)",
-            "the same, beta = nu = 0.95",
-        ),
-        SettingRow(
-            "rounds on this page",
-            "500 (Figs. 5, 6), 2000 (Fig. 7)",
-            "120 in the quick edition, 2000 in the full one",
-        ),
+        """
+        server | FedAvg rates 1, 2, 3; FedGM 1, 2, 3, 5 (beta = nu = 0.95 in Fig. 7, else not stated)
+            | the same, beta = nu = 0.95
+        rounds on this page | 500 (Figs. 5, 6), 2000 (Fig. 7) | 120 in the quick edition, 2000 in the full one
+        """
     ),
 )

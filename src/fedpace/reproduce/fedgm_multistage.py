@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, Table, judged, not_run
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import at_the_end
@@ -165,15 +165,11 @@ EXPERIMENT = Reproduction(
     "rates. The multistage run should end above a run at any of its rates.",
     procedure=Procedure(cells, findings, tables, pictures),
     settings=settings(
-        SettingRow(
-            "schedule",
-            "rates 2, 1, 0.5; first beta and nu not given",
-            "the same rates; beta = nu = 0.7 and 0.9, nu constant",
-        ),
-        SettingRow(
-            "rounds on this page",
-            "1000 (Fig. 2), 2000 (Fig. 8)",
-            "210 in the quick edition (stages end at 30, 90), 1000 in the full one",
-        ),
+        """
+        schedule | rates 2, 1, 0.5; first beta and nu not given
+            | the same rates; beta = nu = 0.7 and 0.9, nu constant
+        rounds on this page | 1000 (Fig. 2), 2000 (Fig. 8)
+            | 210 in the quick edition (stages end at 30, 90), 1000 in the full one
+        """
     ),
 )

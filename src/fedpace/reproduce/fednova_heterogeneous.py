@@ -10,7 +10,15 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, NamedTask
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import (
+    Finding,
+    Procedure,
+    Reproduction,
+    Table,
+    judged,
+    not_run,
+    setting_rows,
+)
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import at_the_end
@@ -236,17 +244,13 @@ def _panel(axes: Axes, results: Results, place: str, bed: Bed, solver: str) -> N
     draw.titled(axes, f"{place}, {solver}", "rounds", "", "lower right")
 
 
-_COMMON = (
-    SettingRow(
-        "clients", "16, all in every round, weights by samples (CIFAR-10); 30 (synthetic)", "the same"
-    ),
-    SettingRow(
-        "local work",
-        "E = 2, or U(2,5) drawn per client and round",
-        "the same; 2..5 inclusive",
-    ),
-    SettingRow("momentum, proximal weight", "0.9; 0.005 (E = 2), 0.001 (U(2,5))", "the same"),
-    SettingRow("server momentum", "from the public code: undamped, factor 0.9", "the same"),
+_COMMON = setting_rows(
+    """
+    clients | 16, all in every round, weights by samples (CIFAR-10); 30 (synthetic) | the same
+    local work | E = 2, or U(2,5) drawn per client and round | the same; 2..5 inclusive
+    momentum, proximal weight | 0.9; 0.005 (E = 2), 0.001 (U(2,5)) | the same
+    server momentum | from the public code: undamped, factor 0.9 | the same
+    """
 )
 
 EXPERIMENT = Reproduction(
@@ -270,23 +274,26 @@ EXPERIMENT = Reproduction(
     },
     settings={
         "quick": (
-            SettingRow(
-                "data, network",
-                "CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)",
-                "synthetic(1,1) with softmax regression; digits (1,437 images), one hidden layer of 32, Dirichlet 0.1",
+            *setting_rows(
+                """
+                data, network | CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)
+                    | synthetic(1,1) with softmax regression; digits (1,437 images), one hidden layer of 32,
+                    Dirichlet 0.1
+                local rates | 0.05; momentum 0.02; synthetic 0.02
+                    | synthetic 0.001, digits 0.03; momentum two fifths of that; constant
+                batch; rounds | 32, synthetic 20; 100 | digits 10, synthetic 20; 100
+                """
             ),
-            SettingRow(
-                "local rates",
-                "0.05; momentum 0.02; synthetic 0.02",
-                "synthetic 0.001, digits 0.03; momentum two fifths of that; constant",
-            ),
-            SettingRow("batch; rounds", "32, synthetic 20; 100", "digits 10, synthetic 20; 100"),
             *_COMMON,
         ),
         "full": (
-            SettingRow("data, network", "CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)", "the same"),
-            SettingRow("local rates", "0.05; momentum 0.02; synthetic 0.02", "the same, constant"),
-            SettingRow("batch; rounds", "32, synthetic 20; 100", "the same; synthetic 200"),
+            *setting_rows(
+                """
+                data, network | CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1) | the same
+                local rates | 0.05; momentum 0.02; synthetic 0.02 | the same, constant
+                batch; rounds | 32, synthetic 20; 100 | the same; synthetic 200
+                """
+            ),
             *_COMMON,
         ),
     },

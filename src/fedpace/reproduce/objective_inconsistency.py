@@ -16,7 +16,15 @@ from fedpace.local import SGD
 from fedpace.random import stream
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, Exact
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import (
+    Finding,
+    Procedure,
+    Reproduction,
+    Table,
+    judged,
+    not_run,
+    setting_rows,
+)
 from fedpace.reproduce.results import Results
 from fedpace.theory import Work, dissimilarity, final_error
 from fedpace.vector import Vector
@@ -296,14 +304,12 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"bias": figure}
 
 
-_SETTINGS = (
-    SettingRow(
-        "problem", "quadratics with unequal local steps", "the same; numbers chosen to be checkable by hand"
-    ),
-    SettingRow(
-        "numbers", "closed forms only", "closed forms evaluated in float64 and simulated round by round"
-    ),
-    SettingRow("picture", "none", "8 random quadratics in 3 dimensions per seed, rate 0.02, 600 rounds"),
+_SETTINGS = setting_rows(
+    """
+    problem | quadratics with unequal local steps | the same; numbers chosen to be checkable by hand
+    numbers | closed forms only | closed forms evaluated in float64 and simulated round by round
+    picture | none | 8 random quadratics in 3 dimensions per seed, rate 0.02, 600 rounds
+    """
 )
 
 EXPERIMENT = Reproduction(
