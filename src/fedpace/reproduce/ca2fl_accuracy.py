@@ -15,12 +15,12 @@ from fedpace.reproduce.cell import Cell, NamedTask
 from fedpace.reproduce.experiment import (
     Finding,
     Procedure,
-    Reproduction,
     Table,
     Verdict,
+    compared,
     judged,
     not_run,
-    setting_rows,
+    reproduction,
 )
 from fedpace.reproduce.one_scale import OneScale
 from fedpace.reproduce.outcome import Evaluation
@@ -270,7 +270,7 @@ FULL = (
     "%). The paper prints neither its preprocessing nor how the network is initialised. The other cells would "
     "take another day."
 )
-_COMMON = setting_rows(
+_COMMON = compared(
     """
     clients | 100; 20 active, buffer 10; dispatch after each step | the same
     local work | 2 epochs, batch 50, rate 0.01, weight decay 1e-4; server rate 1 | the same
@@ -281,18 +281,21 @@ _COMMON = setting_rows(
     """
 )
 
-EXPERIMENT = Reproduction(
-    name="ca2fl-accuracy",
-    title="CA2FL: cached calibration against FedBuff",
-    source='Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update '
-    'Calibration" (CA2FL), ICLR 2024: Tables 1 to 3, Figures 3 and 6',
-    summary="CA2FL corrects each buffered step with the last update of every client. The paper finds that it ends "
-    "above FedBuff, the more so the more clients differ, and that the cache may be quantised to 8 or 4 bits, not to 2.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    notes={"full": FULL},
-    settings={
+EXPERIMENT = reproduction(
+    "ca2fl-accuracy",
+    """
+    CA2FL: cached calibration against FedBuff
+
+    Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update
+    Calibration" (CA2FL), ICLR 2024: Tables 1 to 3, Figures 3 and 6
+
+    CA2FL corrects each buffered step with the last update of every client. The paper finds that it ends above
+    FedBuff, the more so the more clients differ, and that the cache may be quantised to 8 or 4 bits, not to 2.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    {
         "quick": (
-            *setting_rows(
+            *compared(
                 """
                 data, network | CIFAR-10; CNN of 2.2 M parameters, ResNet-18
                     | CIFAR-10; one hidden layer of 32 units (98,666 parameters)
@@ -302,7 +305,7 @@ EXPERIMENT = Reproduction(
             *_COMMON,
         ),
         "full": (
-            *setting_rows(
+            *compared(
                 """
                 data, network | CIFAR-10; CNN of 2.2 M parameters, ResNet-18 | CIFAR-10; the CNN
                 rounds | 500 | 500
@@ -311,4 +314,5 @@ EXPERIMENT = Reproduction(
             *_COMMON,
         ),
     },
+    notes={"full": FULL},
 )

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, TimingOnly
-from fedpace.reproduce.experiment import (
-    Finding,
-    Procedure,
-    Reproduction,
-    Table,
-    judged,
-    not_run,
-    setting_rows,
-)
+from fedpace.reproduce.experiment import Finding, Procedure, Table, compared, judged, not_run, reproduction
 from fedpace.reproduce.results import Results
 from fedpace.sim import Population
 from fedpace.sim.distributions import Between
@@ -217,7 +209,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"staleness": figure}
 
 
-_SETTINGS = setting_rows(
+_SETTINGS = compared(
     """
     clients, rounds | 100, 500 | the same
     delays | half-normal, scale drawn once per client | the same; also with 5 s of base time
@@ -226,13 +218,17 @@ _SETTINGS = setting_rows(
     """
 )
 
-EXPERIMENT = Reproduction(
-    name="ca2fl-delay",
-    title="CA2FL: how stale the updates are",
-    source='Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update '
-    'Calibration" (CA2FL), ICLR 2024: Tables 4 and 5, Figures 4 and 5',
-    summary="Staleness is not a parameter: it follows from how many clients work at once (Mc) and how many updates "
-    "make a server step (M). The paper prints what it measured; an exact identity says what any simulation must find.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    settings={"quick": _SETTINGS, "full": _SETTINGS},
+EXPERIMENT = reproduction(
+    "ca2fl-delay",
+    """
+    CA2FL: how stale the updates are
+
+    Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update
+    Calibration" (CA2FL), ICLR 2024: Tables 4 and 5, Figures 4 and 5
+
+    Staleness is not a parameter: it follows from how many clients work at once (Mc) and how many updates make a
+    server step (M). The paper prints what it measured; an exact identity says what any simulation must find.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    {"quick": _SETTINGS, "full": _SETTINGS},
 )

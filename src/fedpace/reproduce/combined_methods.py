@@ -17,12 +17,12 @@ from fedpace.reproduce.experiment import (
     OWN,
     Finding,
     Procedure,
-    Reproduction,
     SettingRow,
     Table,
+    compared,
     judged,
     not_run,
-    setting_rows,
+    reproduction,
 )
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
@@ -229,7 +229,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
 
 def _settings(edition: str) -> tuple[SettingRow, ...]:
     task, rates = TASK[edition], ", ".join(f"{rate:g}" for rate in RATES)
-    return setting_rows(
+    return compared(
         f"""
         data, network | differs from paper to paper | {task.name}, {task.model}, 100 clients, {task.partition}
         devices | DeFedAvg: slowdown U[1, 5], 0.044 s per model each way
@@ -251,13 +251,17 @@ NOTE = (
     "gather; what links and stages add is a third of the bytes and the way from 80 to 83 %."
 )
 
-EXPERIMENT = Reproduction(
-    name="combined-methods",
-    title="What none of the papers has: everything together",
-    source="Ours: CA2FL's cache, FedGM's stages and two-way links under DeFedAvg's clock",
-    summary="Each paper improves one rule of the journey: who is heard (DeFedAvg, FedBuff), how updates are combined "
-    "(CA2FL), how the server steps (FedGM), what crosses the link. Here they are one algorithm, run against each.",
-    procedure=Procedure(cells, findings, tables, pictures),
+EXPERIMENT = reproduction(
+    "combined-methods",
+    """
+    What none of the papers has: everything together
+
+    Ours: CA2FL's cache, FedGM's stages and two-way links under DeFedAvg's clock
+
+    Each paper improves one rule of the journey: who is heard (DeFedAvg, FedBuff), how updates are combined
+    (CA2FL), how the server steps (FedGM), what crosses the link. Here they are one algorithm, run against each.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    {edition: _settings(edition) for edition in TASK},
     notes={"quick": NOTE},
-    settings={edition: _settings(edition) for edition in TASK},
 )

@@ -9,7 +9,7 @@ from typing import Any
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce.cell import NamedTask
-from fedpace.reproduce.experiment import SettingRow, setting_rows
+from fedpace.reproduce.experiment import SettingRow, compared
 from fedpace.sim import Population
 from fedpace.sim.distributions import Between
 
@@ -136,9 +136,9 @@ def algorithm(method: str, split: str, n: int, rates: Pair, steps: int = 50) -> 
 
 
 def settings(more: str) -> dict[str, tuple[SettingRow, ...]]:
-    """What both pages say about their setting, and what one of them adds (`setting_rows`)."""
+    """What both pages say about their setting, and what one of them adds (`compared`)."""
     return {
-        edition: setting_rows(
+        edition: compared(
             f"""
             data | Fashion-MNIST and CIFAR-10, 100 clients | Fashion-MNIST, 100 clients
             network | CNN, 582,026 parameters | {scale.model}
@@ -150,6 +150,6 @@ def settings(more: str) -> dict[str, tuple[SettingRow, ...]]:
                 | the same constants; slowdown, transfers in series
             """
         )
-        + setting_rows(more)
+        + compared(more)
         for edition, scale in SCALES.items()
     }

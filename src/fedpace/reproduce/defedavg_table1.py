@@ -22,7 +22,7 @@ from fedpace.reproduce.defedavg import (
     devices,
     settings,
 )
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Table, judged, not_run, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 
@@ -278,15 +278,18 @@ def _loglog(axes: Axes, title: str) -> None:
     draw.titled(axes, title, "updates per server step, n", "virtual seconds", "best")
 
 
-EXPERIMENT = Reproduction(
-    name="defedavg-table1",
-    notes={"quick": TRIED, "full": FULL},
-    title="DeFedAvg: virtual seconds to a target accuracy",
-    source=f"{PAPER}: Table 1, Figures 2 to 5",
-    summary="Devices differ in speed by a factor of five. FedAvg waits for the slowest of each round; DeFedAvg keeps "
-    "all clients active and uses the updates available. How long, on the paper's clock, until the target accuracy?",
-    procedure=Procedure(cells, findings, tables, pictures),
-    settings=settings(
+EXPERIMENT = reproduction(
+    "defedavg-table1",
+    f"""
+    DeFedAvg: virtual seconds to a target accuracy
+
+    {PAPER}: Table 1, Figures 2 to 5
+
+    Devices differ in speed by a factor of five. FedAvg waits for the slowest of each round; DeFedAvg keeps all
+    clients active and uses the updates available. How long, on the paper's clock, until the target accuracy?
+    """,
+    Procedure(cells, findings, tables, pictures),
+    settings(
         """
         rates | best of server 0.1, 1 and local 0.001 … 0.1, for every n (Table 2)
             | quick: best of seven pairs with server 0.1, 0.3, 1 for every n (the slow ones: n = 10);
@@ -297,4 +300,5 @@ EXPERIMENT = Reproduction(
             | every 0.25 virtual seconds (full: 1 s); 40 s (FAVANO, AsySG 20 s; full: 600 and 880 s)
         """
     ),
+    notes={"quick": TRIED, "full": FULL},
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedpace.reproduce.cell import NamedTask
-from fedpace.reproduce.experiment import SettingRow, setting_rows
+from fedpace.reproduce.experiment import SettingRow, compared
 from fedpace.reproduce.results import Results
 
 PAPER = 'Sun, Wu, Huang & Zhang, "On the Role of Server Momentum in Federated Learning", AAAI 2024'
@@ -45,9 +45,9 @@ SCALES: Mapping[str, FedGMScale] = {
 
 
 def settings(more: str) -> dict[str, tuple[SettingRow, ...]]:
-    """What every page of this paper says about its setting, and what one page adds (`setting_rows`)."""
+    """What every page of this paper says about its setting, and what one page adds (`compared`)."""
     return {
-        edition: setting_rows(
+        edition: compared(
             f"""
             data, network | CIFAR-10; ResNet and VGG of unstated depth | {scale.data}, {scale.model}
             clients | 100, of which 5 in a round; 3 local epochs; uniform weights | the same
@@ -57,7 +57,7 @@ def settings(more: str) -> dict[str, tuple[SettingRow, ...]]:
             rounds | 500 (1000 or 2000 in some figures) | {scale.rounds} unless said below
             """
         )
-        + setting_rows(more)
+        + compared(more)
         for edition, scale in SCALES.items()
     }
 

@@ -9,7 +9,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Table, judged, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, best, settings
 from fedpace.reproduce.results import Results
 from fedpace.sim import Population
@@ -140,25 +140,19 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"autonomous": figure}
 
 
-EXPERIMENT = Reproduction(
-    name="fedgm-autonomous",
-    title="Autonomous FedGM: stale models, work of one's own choice",
-    source=f"{PAPER}: Figures 1(c, d) and 9",
-    summary="Clients start from an old model and do one to six epochs as they like; the server divides each update by "
-    "its steps. The paper replays delays at random (R models back at most); here the same runs on the event clock too.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    notes={
-        "quick": "**What was tried.** With the local rate of the other FedGM pages (0.05), where a client goes nearly "
-        "all the way to its own optimum, and server rates 0.5, 1, 3: FedGM 81.3 ± 1.2 against FedAvg 77.2 ± "
-        "4.5 % at R = 5, 48.2 ± 8.1 against 66.7 ± 5.4 % at R = 10 (all at rate 0.5, the edge of stability). "
-        "With local rate 0.05 and server rates 0.1 to 0.5: best FedGM 81.9 and 82.3 %, best FedAvg 81.2 and "
-        "82.0 % at R = 5 (two seeds), 80.3 against 80.7 % at R = 10 (one seed). Then the paper's own local "
-        "rate, 0.01, as above. Under delay the best server rate is small for both methods; at a small rate "
-        "there is little noise for momentum to remove, and it makes old updates older still. What FedGM gains "
-        "at R = 5 is steadiness at rates where FedAvg already suffers. The small rates also explain the "
-        "distance to the run without delay, which takes steps ten times as large: 150 rounds are few."
-    },
-    settings=settings(
+EXPERIMENT = reproduction(
+    "fedgm-autonomous",
+    f"""
+    Autonomous FedGM: stale models, work of one's own choice
+
+    {PAPER}: Figures 1(c, d) and 9
+
+    Clients start from an old model and do one to six epochs as they like; the server divides each update by its
+    steps. The paper replays delays at random (R models back at most); here the same runs on the event clock
+    too.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    settings(
         """
         delay | start from one of the last R models at random, R = 5 and 10
             | the same; also event driven: 15 active clients, buffer 5, half-normal delays
@@ -170,4 +164,15 @@ EXPERIMENT = Reproduction(
             | the same, times the mean number of steps (k_ref = mean), so that server rates keep their size
         """
     ),
+    notes={
+        "quick": "**What was tried.** With the local rate of the other FedGM pages (0.05), where a client goes nearly "
+        "all the way to its own optimum, and server rates 0.5, 1, 3: FedGM 81.3 ± 1.2 against FedAvg 77.2 ± "
+        "4.5 % at R = 5, 48.2 ± 8.1 against 66.7 ± 5.4 % at R = 10 (all at rate 0.5, the edge of stability). "
+        "With local rate 0.05 and server rates 0.1 to 0.5: best FedGM 81.9 and 82.3 %, best FedAvg 81.2 and "
+        "82.0 % at R = 5 (two seeds), 80.3 against 80.7 % at R = 10 (one seed). Then the paper's own local "
+        "rate, 0.01, as above. Under delay the best server rate is small for both methods; at a small rate "
+        "there is little noise for momentum to remove, and it makes old updates older still. What FedGM gains "
+        "at R = 5 is steadiness at rates where FedAvg already suffers. The small rates also explain the "
+        "distance to the run without delay, which takes steps ten times as large: 150 rounds are few."
+    },
 )

@@ -10,15 +10,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, NamedTask
-from fedpace.reproduce.experiment import (
-    Finding,
-    Procedure,
-    Reproduction,
-    Table,
-    judged,
-    not_run,
-    setting_rows,
-)
+from fedpace.reproduce.experiment import Finding, Procedure, Table, compared, judged, not_run, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import at_the_end
@@ -244,7 +236,7 @@ def _panel(axes: Axes, results: Results, place: str, bed: Bed, solver: str) -> N
     draw.titled(axes, f"{place}, {solver}", "rounds", "", "lower right")
 
 
-_COMMON = setting_rows(
+_COMMON = compared(
     """
     clients | 16, all in every round, weights by samples (CIFAR-10); 30 (synthetic) | the same
     local work | E = 2, or U(2,5) drawn per client and round | the same; 2..5 inclusive
@@ -253,28 +245,22 @@ _COMMON = setting_rows(
     """
 )
 
-EXPERIMENT = Reproduction(
-    name="fednova-heterogeneous",
-    title="FedNova where clients do unequal work",
-    source='Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", '
-    "NeurIPS 2020: Figures 6 and 7",
-    summary="Clients hold different amounts of data and so take different numbers of local steps. FedNova divides each "
-    "update by what its steps weigh; the paper finds it clearly above FedAvg for plain, momentum and proximal SGD.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    notes={
-        "quick": "**What was tried.** At the paper's rate for synthetic data, 0.02, FedNova oscillated on two of three "
-        "seeds (81.6 ± 9.6 → 82.4 ± 11.0 %, with momentum 81.2 → 78.9): the largest client takes hundreds of steps, so "
-        "τ_eff is large, and FedNova gives the fresh gradients of small clients τ_eff steps' worth of weight; its "
-        "theory asks for rates below 1/(2 τ_eff L). The rate here is one at which both are stable on every seed tried. "
-        "On Fashion-MNIST with a hidden layer of 32 and 14 rounds at rate 0.02 FedNova did not come out ahead: plain "
-        "SGD, E = 2, was better on two splits of three and worse on the third (79.1 → 78.4 % on average). "
-        "Digits are nearly solved by both: one of the 360 test images is 0.3 points, about as much as lies between "
-        "them; three seeds left it open, so seven were added. The proximal weights are so small that their rows equal "
-        "those of plain SGD to the digits shown: of six rows, four tell something."
-    },
-    settings={
+EXPERIMENT = reproduction(
+    "fednova-heterogeneous",
+    """
+    FedNova where clients do unequal work
+
+    Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS
+    2020: Figures 6 and 7
+
+    Clients hold different amounts of data and so take different numbers of local steps. FedNova divides each
+    update by what its steps weigh; the paper finds it clearly above FedAvg for plain, momentum and proximal
+    SGD.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    {
         "quick": (
-            *setting_rows(
+            *compared(
                 """
                 data, network | CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)
                     | synthetic(1,1) with softmax regression; digits (1,437 images), one hidden layer of 32,
@@ -287,7 +273,7 @@ EXPERIMENT = Reproduction(
             *_COMMON,
         ),
         "full": (
-            *setting_rows(
+            *compared(
                 """
                 data, network | CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1) | the same
                 local rates | 0.05; momentum 0.02; synthetic 0.02 | the same, constant
@@ -296,5 +282,16 @@ EXPERIMENT = Reproduction(
             ),
             *_COMMON,
         ),
+    },
+    notes={
+        "quick": "**What was tried.** At the paper's rate for synthetic data, 0.02, FedNova oscillated on two of three "
+        "seeds (81.6 ± 9.6 → 82.4 ± 11.0 %, with momentum 81.2 → 78.9): the largest client takes hundreds of steps, so "
+        "τ_eff is large, and FedNova gives the fresh gradients of small clients τ_eff steps' worth of weight; its "
+        "theory asks for rates below 1/(2 τ_eff L). The rate here is one at which both are stable on every seed tried. "
+        "On Fashion-MNIST with a hidden layer of 32 and 14 rounds at rate 0.02 FedNova did not come out ahead: plain "
+        "SGD, E = 2, was better on two splits of three and worse on the third (79.1 → 78.4 % on average). "
+        "Digits are nearly solved by both: one of the 360 test images is 0.3 points, about as much as lies between "
+        "them; three seeds left it open, so seven were added. The proximal weights are so small that their rows equal "
+        "those of plain SGD to the digits shown: of six rows, four tell something."
     },
 )

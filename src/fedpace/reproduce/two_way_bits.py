@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.experiment import Procedure, Reproduction, Table, setting_rows
+from fedpace.reproduce.experiment import Procedure, Table, compared, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way_cells import (
@@ -77,7 +77,7 @@ def _against_bytes(axes: Axes, results: Results, place: Place) -> None:
     )
 
 
-_COMMON = setting_rows(
+_COMMON = compared(
     """
     network | MLP and CNN, sizes not given | MLP 784-64-10 (50,890 parameters)
     split | iid; non-iid, scheme not given | iid; sorted by label, two shards per client
@@ -117,18 +117,21 @@ FULL = (
 )
 
 
-EXPERIMENT = Reproduction(
-    name="two-way-bits",
-    title="Accuracy against bytes, both ways",
-    source='"Bidirectional communication-efficient non-convex adaptive federated learning": Figures 1 to 20',
-    summary="Six algorithms that skip, repeat or compress what they send, against FedAvg, FedAdam, FedAMS and FedCAMS, "
-    "and our own two_way. The figures are not in the available text, only what they are said to show; traffic here is "
-    "counted in real bytes.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    notes={"quick": QUICK, "full": FULL},
-    settings={
+EXPERIMENT = reproduction(
+    "two-way-bits",
+    """
+    Accuracy against bytes, both ways
+
+    "Bidirectional communication-efficient non-convex adaptive federated learning": Figures 1 to 20
+
+    Six algorithms that skip, repeat or compress what they send, against FedAvg, FedAdam, FedAMS and FedCAMS,
+    and our own two_way. The figures are not in the available text, only what they are said to show; traffic
+    here is counted in real bytes.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    {
         "quick": (
-            *setting_rows(
+            *compared(
                 """
                 data | MNIST and Fashion-MNIST, 100 clients, 50 in a round
                     | the same data, 20 clients, 10 in a round; on MNIST six of the methods
@@ -139,7 +142,7 @@ EXPERIMENT = Reproduction(
             *_COMMON,
         ),
         "full": (
-            *setting_rows(
+            *compared(
                 """
                 data | MNIST and Fashion-MNIST, 100 clients, 50 in a round | the same
                 local work | 3 epochs, batch 32 | the same
@@ -149,4 +152,5 @@ EXPERIMENT = Reproduction(
             *_COMMON,
         ),
     },
+    notes={"quick": QUICK, "full": FULL},
 )
