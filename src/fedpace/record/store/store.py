@@ -161,7 +161,7 @@ class Store:
             run: int | None = connection.execute(sql.select(RUNS.c.id).where(RUNS.c.name == name)).scalar()
             if run is None:
                 names = [str(other) for other in connection.execute(sql.select(RUNS.c.name)).scalars()]
-                raise unknown("run", name, names) if names else ConfigError(f"no run is kept; got {name!r}")
+                raise unknown("run", name, names) if names else ConfigError(f"no saved runs; got {name!r}")
         return run
 
     def entries(self) -> list[Entry]:
