@@ -207,7 +207,7 @@ def test_deleted_runs_are_gone(fedpace) -> None:
     [
         (["resume", "nigth"], "resume: run must be one of night; got 'nigth' (did you mean night?)"),
         (["run", "fedavg", "--name", "night"], "run: name must be one that no run has yet; got 'night'"),
-        (["run", "fedavg", "--name", "a/b"], "run: name must be letters, digits"),
+        (["run", "fedavg", "--name", "a//b"], "run: name must be letters, digits"),
         (["run", "fedavg", "--name", "x", "--no-store"], "run: --name must go with a run that is kept"),
         (
             ["run", "fedavg", "--checkpoint-every", "soon"],
