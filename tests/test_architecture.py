@@ -22,7 +22,7 @@ FILES = [file for file in sorted(SOURCE.rglob("*.py")) if OTHERS not in file.par
 RANKS = (
     {"untrusted"},
     {"errors", "random", "bibliography"},
-    {"disk"},
+    {"disk", "statistics"},
     {"vector"},
     {"loops"},
     {"kernels", "spill"},
@@ -35,7 +35,8 @@ RANKS = (
     {"compute"},
     {"sim"},
     {"tasks", "record", "theory", "citations", "check"},
-    {"algorithms", "experiment", "study"},
+    {"algorithms", "experiment"},
+    {"study"},
     {"reproduce", "bench"},
     {"cli"},
 )

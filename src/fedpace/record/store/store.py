@@ -24,7 +24,7 @@ from fedpace.disk.home import home
 from fedpace.disk.locks import OWNER, is_locked, locked
 from fedpace.errors import ConfigError, StorageError, require, unknown
 from fedpace.record import rows
-from fedpace.record.rows import LISTED, NAME, Entry, Listed
+from fedpace.record.rows import LISTED, NAME, NAMES, Entry, Listed
 from fedpace.record.store.database import add_columns, engine, plain_errors
 from fedpace.record.store.tables import ABOUT, METADATA, RUNS, SCHEMA, STEPS
 from fedpace.sim.observer import StepRecord
@@ -33,6 +33,7 @@ from fedpace.untrusted import Number, fits
 __all__ = ["DATABASE", "Entry", "Store", "home"]
 
 DATABASE = "runs.sqlite"
+SLASH = "+"  # in names of folders; names of runs have none
 _LOCK = 0x66656470616365  # "fedpace"
 
 
@@ -59,7 +60,8 @@ class Store:
         return path
 
     def _path(self, name: str) -> Path:
-        return self.home / "runs" / name
+        """One folder per run, side by side: none is inside another, whatever they are called."""
+        return self.home / "runs" / name.replace("/", SLASH)
 
     # ------------------------------------------------------------ a run from beginning to end
 
@@ -89,7 +91,7 @@ class Store:
             "about": json.dumps(dict(about or {})),
         }
         if name is not None:
-            require(bool(NAME.fullmatch(name)), "name", name, "letters, digits, '.', '_' and '-'")
+            require(bool(NAME.fullmatch(name)), "name", name, NAMES)
             require(not is_locked(self.folder(name)), "name", name, "one that no run of another database has")
         for candidate in [name] if name is not None else self._free_names(f"{algorithm}-{task}"):
             try:
@@ -154,6 +156,26 @@ class Store:
         run = self.number(name)
         with self._reading() as connection:
             return rows.entry(connection.execute(sql.select(RUNS).where(RUNS.c.id == run)).one())
+
+    def find(self, name: str) -> Entry | None:
+        """The run of this name, if there is one."""
+        with self._reading() as connection:
+            row = connection.execute(sql.select(RUNS).where(RUNS.c.name == name)).one_or_none()
+            return None if row is None else rows.entry(row)
+
+    def study(self, name: str) -> list[Entry]:
+        """The runs whose names begin with this one and a slash, the oldest first."""
+        inside = RUNS.c.name.startswith(f"{name}/", autoescape=True)
+        with self._reading() as connection:
+            found = connection.execute(sql.select(RUNS).where(inside).order_by(RUNS.c.id))
+            same_case = (row for row in found if row.name.startswith(f"{name}/"))  # LIKE ignores it in SQLite
+            return [rows.entry(row) for row in same_case]
+
+    def extend(self, run: int, rounds: int, experiment: Mapping[str, str], fingerprint: str) -> None:
+        """Let a run have more steps than it was begun with; it is another experiment from then on."""
+        changed = {"rounds": rounds, "fingerprint": fingerprint, "experiment": json.dumps(dict(experiment))}
+        with self._writing() as connection:
+            connection.execute(sql.update(RUNS).where(RUNS.c.id == run).values(**changed))
 
     def number(self, name: str) -> int:
         """The run of this name; ConfigError with the nearest name if there is none."""
