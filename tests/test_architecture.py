@@ -22,7 +22,7 @@ FILES = [file for file in sorted(SOURCE.rglob("*.py")) if OTHERS not in file.par
 RANKS = (
     {"untrusted"},
     {"errors", "random", "bibliography"},
-    {"disk"},
+    {"disk", "statistics"},
     {"vector"},
     {"loops"},
     {"kernels", "spill"},
@@ -35,7 +35,8 @@ RANKS = (
     {"compute"},
     {"sim"},
     {"tasks", "record", "theory", "citations", "check"},
-    {"algorithms", "experiment", "study"},
+    {"algorithms", "experiment"},
+    {"study"},
     {"reproduce", "bench"},
     {"cli"},
 )
@@ -255,6 +256,17 @@ def test_no_file_names_a_place_on_one_machine() -> None:
     files = [ROOT / name for name in tracked.stdout.splitlines()]
     found = [str(file) for file in files if file.is_file() and absolute.search(file.read_bytes())]
     assert found == []
+
+
+def test_verbs_import_helpers_and_nobody_imports_a_verb() -> None:
+    """A verb is found by its name; what two verbs share lives beside `verbs/`."""
+    wrong = [
+        f"{file.relative_to(SOURCE)} imports {module}"
+        for file in FILES
+        for module, _ in imports(file)
+        if module.startswith("fedpace.cli.verbs")
+    ]
+    assert wrong == []
 
 
 def test_a_class_name_means_one_thing() -> None:

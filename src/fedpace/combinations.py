@@ -87,6 +87,12 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda a: isinstance(a.aggregate, Normalised) and not hasattr(a.local, "a_norm1"),
     ),
     Refusal(
+        "an aggregation rule that compares updates (Krum), and steps of fewer updates than it needs",
+        "with f hostile updates among fewer than 2 f + 3 the closest ones need not be honest",
+        "ask for fewer hostile clients, or take more updates per step",
+        lambda a: a.pace.per_step is not None and getattr(a.aggregate, "fewest", 0) > a.pace.per_step,
+    ),
+    Refusal(
         "a correction, and interrupting pacing",
         "an interrupted session may have taken no step, and then has no mean gradient",
         "use a pacing whose sessions end by themselves",

@@ -6,6 +6,7 @@ FedpaceError
 ├── RemoteError      a peer sent something unusable           -> recorded and counted, never fatal
 │   └── FrameError   ... in its bytes
 ├── NotFiniteError   a step leads to NaN or infinity          -> the step is not taken
+├── TooFewError      a step has too few updates for its rule  -> the step is not taken
 ├── DivergedError    steps or updates are no longer finite    -> the run ends, exit code 3
 ├── StalledError     nothing can happen any more              -> the run ends with the partial run
 ├── StorageError     the disk did not take what must be saved  -> the run ends; the last checkpoint is good
@@ -48,6 +49,10 @@ class FrameError(RemoteError):
 
 class NotFiniteError(FedpaceError, ArithmeticError):
     """A rule's result has an entry that is NaN or infinite."""
+
+
+class TooFewError(FedpaceError):
+    """A step has fewer updates than its aggregation rule can take."""
 
 
 class DivergedError(FedpaceError):

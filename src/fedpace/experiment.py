@@ -5,19 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fedpace.algorithm import Algorithm
+from fedpace.citations import papers
 from fedpace.compute import Task, engine
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.record import Checkpoints, History, Run
 from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.progress import shown
 from fedpace.record.run.reporter import Reporter, counts, under_way
+from fedpace.record.store.booked import EVERY, Booked, StoreAs
 from fedpace.record.store.checkpointer import Checkpointer
 from fedpace.record.store.identity import identity
+from fedpace.record.store.partition import client_metric, partition
 from fedpace.sim import Observer, Population
+from fedpace.sim.hostile import poisoned
 from fedpace.sim.prepare import prepare
 from fedpace.sim.simulation import Simulation
 
@@ -39,6 +44,7 @@ def simulate(
     progress: bool = False,
     traces: bool = True,
     observers: Iterable[Observer] = (),
+    store: str | StoreAs | None = None,
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
@@ -53,11 +59,17 @@ def simulate(
     `progress`: show a progress line. `traces`: record the client timeline, for `Run.timeline()`.
     `observers`: told what happens as it happens (trackers, `fedpace.check.Invariants`, any `fedpace.sim.Observer`);
     one that raises `fedpace.Stop(reason)` ends the run: it is returned with `run.stopped`, and can be resumed.
+    `store`: the run's name in the run store, where it is saved from its first moment on. The same call resumes it if it
+    was interrupted, and reads it back if it is over; `fedpace.runs()` has all of them.
 
     A run that fails raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is the partial
     run.
     """
+    asked_for = dict(locals())  # every argument, by name
     _require_parts(algorithm, task, population)
+    if asked_for.pop("store") is not None:
+        return _saved(StoreAs(store) if isinstance(store, str) else store, **asked_for)  # type: ignore[arg-type]
+    task = poisoned(task, None if population is None else population.hostile, seed)
     began = time.perf_counter()
     history = History(keep_models=keep_models, traces=traces)
     told = (history, *observers)
@@ -107,6 +119,63 @@ def simulate(
                 audience.add(progress_bar)
         _drive(simulation, rounds, history, checkpointer, result)
     return result()
+
+
+def _saved(store: StoreAs, **asked_for: Any) -> Run:
+    """`simulate` with these arguments, under a name in the run store."""
+    from fedpace.record.store.booking import obtain
+    from fedpace.record.store.store import Store
+
+    require(asked_for["checkpoint"] is None, "checkpoint", asked_for["checkpoint"], "None for a saved run")
+    require(not asked_for["keep_models"], "keep_models", True, "False for a saved run")
+    database, task = Store(), asked_for["task"]
+    what = booked(store, **asked_for)
+
+    def work(writer: Observer, folder: Path) -> Run:
+        plan = Checkpoints(folder, EVERY, at_end=False)
+        changed = {"checkpoint": plan, "observers": [writer, *asked_for["observers"]]}
+        return with_client_metric(simulate(**{**asked_for, **changed}), task)
+
+    try:
+        return obtain(database, what, time.monotonic, work)
+    finally:
+        database.close()
+
+
+def booked(
+    store: StoreAs,
+    algorithm: Algorithm,
+    task: Task,
+    population: Population | None,
+    seed: int,
+    rounds: int,
+    evaluate_every: int | str | EvaluationInterval | None,
+    **_: object,
+) -> Booked:
+    """What the run store is told of a run with these arguments."""
+    asked: dict[str, Any] = {
+        "rounds": rounds,
+        "evaluate_every": every(evaluate_every),
+        "keep_models": False,
+    }
+    known = {"papers": [paper.key for paper in papers(algorithm)], "partition": partition(task)}
+    return Booked(
+        name=store.name,
+        algorithm=algorithm,
+        task=task.name,
+        seed=seed,
+        rounds=rounds,
+        experiment=identity(algorithm, task, population, seed, **asked),
+        arguments=store.arguments,
+        about={**known, **store.about},
+        stopped_is_over=store.stopped_is_over,
+    )
+
+
+def with_client_metric(run: Run, task: Task) -> Run:
+    """The run with what its model achieves on each client, where that is known cheaply."""
+    found = client_metric(task, run.model)
+    return run if found is None else replace(run, summary={**run.summary, "client_metric": found})
 
 
 def _require_parts(algorithm: object, task: object, population: object) -> None:

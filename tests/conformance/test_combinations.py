@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fedpace import algorithms as a
-from fedpace.aggregate import Mean, Mixing, Normalised, Pooled, Weighted
+from fedpace.aggregate import Krum, Mean, Mixing, Normalised, Pooled, Weighted
 from fedpace.algorithm import Algorithm
 from fedpace.combinations import REFUSALS, manual
 from fedpace.errors import ConfigError
@@ -26,6 +26,7 @@ REFUSED = [
     dict(pace=Rounds(2, ByShare()), aggregate=Weighted()),
     dict(pace=Buffered(2, 4, "batch", WithReplacement())),
     dict(local=NoWeights(), aggregate=Normalised()),
+    dict(pace=Rounds(4), aggregate=Krum(1)),
     dict(pace=Interrupting(2, 1.0), correction=Scaffold()),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Mean()),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Pooled(None), up=Lazy("nla", tau=0.5)),

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def add_options(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("experiment")
     what.add_argument("--task", default="digits", metavar="NAME", help="data set (default: %(default)s)")
-    what.add_argument("--clients", type=count, default=100, metavar="N", help="default: %(default)s")
+    what.add_argument(
+        "--clients", type=count, default=100, metavar="N", help="number of clients (default: %(default)s)"
+    )
     what.add_argument(
         "--partition", metavar="RULE", help="how samples are split over clients (default: the task's own)"
     )
@@ -47,13 +49,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--evaluate-every",
         default="1",
         metavar="N",
-        help="steps (10), virtual seconds (30s) or traffic (5MB) (default: %(default)s)",
+        help="server steps (10), virtual seconds (30s) or traffic (5MB) between evaluations (default: %(default)s)",
     )
 
 
 def add_settings(group: argparse._ArgumentGroup) -> None:
     """--seed and --set."""
-    group.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
+    group.add_argument("--seed", type=seed, default=0, metavar="N", help="random seed (default: %(default)s)")
     group.add_argument(
         "--set",
         type=setting,

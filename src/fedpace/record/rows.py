@@ -15,7 +15,9 @@ from fedpace.untrusted import Number, Whole, fits
 if TYPE_CHECKING:
     from fedpace.sim.observer import StepRecord
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# One or several parts between slashes: a study's runs are STUDY/row/seed. No part can be `..` or empty.
+NAME = re.compile(r"(?=.{1,100}$)[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+NAMES = "letters, digits, '.', '_' and '-', in parts between slashes, at most 100 in all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,19 @@ _SHAPES: dict[str, Any] = {
     "traffic": {str: {str: object}},
 }
 _INSIDE: dict[str, dict[str, Any]] = {  # what must be of this shape where it is there
-    "about": {"versions": {str: object}, "machine": {str: object}, "papers": [str]},
-    "summary": {"real_seconds": Number, "compute": str},
+    "about": {
+        "versions": {str: object},
+        "machine": {str: object},
+        "papers": [str],
+        "study": {"name": str, "row": str},
+        "made_by": {str: str},
+        "partition": {"samples": [Number], "labels": [[Whole]]},
+    },
+    "summary": {
+        "real_seconds": Number,
+        "compute": str,
+        "client_metric": {"metric": str, "values": [Number]},
+    },
     "traffic": {"up": _LANE, "down": _LANE},
 }
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +23,7 @@ from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
 from fedpace.tasks.fast.order import planned
 from fedpace.tasks.flat import FlatModule
+from fedpace.tasks.mislabelled import Mislabelled
 from fedpace.tasks.objective import Objective
 from fedpace.tasks.statistics import normalisers, renew
 from fedpace.vector import Layout, Vector, freeze
@@ -76,6 +78,12 @@ class TorchTask:
     def client_data(self, client: int) -> Examples:
         """The training samples of one client."""
         return self._data(client)
+
+    def mislabelled(self, clients: Collection[int]) -> TorchTask:
+        """The same task where these clients hold labels C - 1 - y."""
+        changed = copy(self)  # without what is made of the data
+        changed._data = Mislabelled(self._data, clients, self.clients)
+        return changed
 
     def batches(self, request: Request) -> Iterator[Positions]:
         """Positions within the client's data, one array per local step."""

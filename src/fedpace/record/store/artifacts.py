@@ -1,4 +1,4 @@
-"""The big parts of a run as safetensors files in its folder: the model, and who did what when."""
+"""The big parts of a run as safetensors files in its folder: the model, and the client timeline."""
 
 from __future__ import annotations
 
