@@ -41,7 +41,7 @@ def refused(folder: Path) -> str:
     with pytest.raises(CheckpointError) as error:
         simulate(folder)
     said = str(error.value)
-    assert said.startswith(f"{folder / checkpoint.CURRENT} cannot be gone on from: ") and "\n" not in said
+    assert said.startswith(f"{folder / checkpoint.CURRENT} cannot be resumed: ") and "\n" not in said
     return said.partition("gone on from: ")[2]
 
 
