@@ -42,7 +42,7 @@ def refused(folder: Path) -> str:
         simulate(folder)
     said = str(error.value)
     assert said.startswith(f"{folder / checkpoint.CURRENT} cannot be resumed: ") and "\n" not in said
-    return said.partition("gone on from: ")[2]
+    return said.partition("cannot be resumed: ")[2]
 
 
 def rewrite(folder: Path, change: Any) -> None:
