@@ -26,7 +26,7 @@ _WORDS = (
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("algorithm", metavar="ALGORITHM", help="a name from `fedpace list`")
+    experiment.add_algorithm(parser)
     experiment.add_options(parser)
     _add_run_store_options(parser)
     output.add_options(parser)

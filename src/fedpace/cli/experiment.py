@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli.parser import count, processes, seed
+from fedpace.cli.parser import count, processes, repeats, seed
 from fedpace.cli.settings import build, distribute, setting
 from fedpace.errors import unknown
 
@@ -51,6 +51,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="server steps (10), virtual seconds (30s) or traffic (5MB) between evaluations (default: %(default)s)",
     )
+
+
+def add_algorithm(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("algorithm", metavar="ALGORITHM", help="a name from `fedpace list`")
+
+
+def add_seeds(group: argparse._ArgumentGroup | argparse.ArgumentParser, per: str) -> None:
+    text = f"seeds per {per}, starting at --seed (default: %(default)s)"
+    group.add_argument("--seeds", type=repeats, default=1, metavar="K", help=text)
 
 
 def add_settings(group: argparse._ArgumentGroup) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fedpace.cli import arguments, execution, experiment, show
 from fedpace.cli.monitoring import Monitoring
-from fedpace.cli.parser import number, repeats
+from fedpace.cli.parser import number
 from fedpace.cli.population import population
 from fedpace.errors import DivergedError, StalledError, unknown
 from fedpace.untrusted import brief, visible
@@ -29,13 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", type=target, metavar="METRIC=VALUE", help="show the cost of reaching it: accuracy=0.8"
     )
-    parser.add_argument(
-        "--seeds",
-        type=repeats,
-        default=1,
-        metavar="K",
-        help="seeds per algorithm, starting at --seed (default: %(default)s)",
-    )
+    experiment.add_seeds(parser, "algorithm")
     arguments.add_store_options(parser)
     out = parser.add_argument_group("output")
     out.add_argument("--plot", metavar="FILE", help="draw the metric over steps, time and traffic")

@@ -27,7 +27,7 @@ MOST_POINTS = 100_000  # of a grid
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("algorithm", metavar="ALGORITHM", help="a name from `fedpace list`")
+    experiment.add_algorithm(parser)
     parser.add_argument(
         "--grid",
         nargs="+",
@@ -41,13 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(workers=1)
     how = parser.add_argument_group("sweep")
     how.add_argument("--metric", metavar="NAME", help="metric to rank by (default: accuracy, or loss)")
-    how.add_argument(
-        "--seeds",
-        type=repeats,
-        default=1,
-        metavar="K",
-        help="seeds per setting, starting at --seed (default: %(default)s)",
-    )
+    experiment.add_seeds(how, "setting")
     how.add_argument(
         "--processes", type=processes, metavar="N", help="runs at a time (default: one per core)"
     )

@@ -78,7 +78,7 @@ class Store:
         fingerprint: str,
         experiment: Mapping[str, str],
         arguments: Sequence[str] = (),
-        about: Mapping[str, Any] | None = None,
+        about: Mapping[str, object] | None = None,
     ) -> Entry:
         """A new run, under its name or a free one made of algorithm, task and number."""
         row = {
