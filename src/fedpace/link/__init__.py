@@ -9,6 +9,7 @@ from fedpace.link.codecs.top_k import TopK
 from fedpace.link.downlinks.compressed_model import CompressedModel
 from fedpace.link.downlinks.difference import Difference
 from fedpace.link.downlinks.full import Full, as_downlink
+from fedpace.link.downlinks.lazy_model import LazyModel
 from fedpace.link.protocol import Codec, Context, Downlink, ExactEntries, Uplink
 from fedpace.link.uplinks.ef21 import EF21
 from fedpace.link.uplinks.error_feedback import ErrorFeedback
@@ -34,6 +35,7 @@ __all__ = [
     "FrameInfo",
     "Full",
     "Lazy",
+    "LazyModel",
     "NonFiniteError",
     "Phantom",
     "Plain",
