@@ -5,6 +5,7 @@ from fedpace.link.codecs.dense import Dense
 from fedpace.link.codecs.quantise import Quantize, dequantise, quantise
 from fedpace.link.codecs.rand_k import RandK
 from fedpace.link.codecs.scaled_sign import ScaledSign
+from fedpace.link.codecs.ternary import Ternary
 from fedpace.link.codecs.top_k import TopK
 from fedpace.link.downlinks.compressed_model import CompressedModel
 from fedpace.link.downlinks.difference import Difference
@@ -43,6 +44,7 @@ __all__ = [
     "RandK",
     "ResyncError",
     "ScaledSign",
+    "Ternary",
     "TopK",
     "Uplink",
     "as_downlink",
