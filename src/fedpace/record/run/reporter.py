@@ -130,6 +130,7 @@ def counts(simulation: Simulation) -> dict[str, int]:
         **asdict(simulation.state.tally),
         **asdict(server.counts),
         "discarded": server.unused,  # in a buffer that was not full in the end
+        **server.optimizer_counts,
     }
 
 
