@@ -206,6 +206,13 @@ PAPERS = {
             "1903.02891",
         ),
         Paper(
+            "ghadikolaei2021",
+            "Hossein Shokri Ghadikolaei and Sebastian Stich and Martin Jaggi",
+            "LENA: Communication-Efficient Distributed Learning with Self-Triggered Gradient Uploads",
+            "AISTATS",
+            2021,
+        ),
+        Paper(
             "richtarik2021",
             "Peter Richtárik and Igor Sokolov and Ilyas Fatkhullin",
             "EF21: A New, Simpler, Theoretically Better, and Practically Faster Error Feedback",

@@ -67,6 +67,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "TopK": ("stich2018",),
     "ScaledSign": ("karimireddy2019",),
     "Ternary": ("sattler2019",),
+    "Accumulate": ("ghadikolaei2021",),
     "Quantize": ("alistarh2017",),
     "ErrorFeedback": ("karimireddy2019",),
     "EF21": ("richtarik2021",),

@@ -140,8 +140,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "its threshold assumes the sum over all clients at every step",
         'use the "nla" rule, or Rounds(clients_per_round=None)',
         lambda a: (
-            _judges_by_steps(a)
-            and not (isinstance(a.pace, Rounds) and a.pace.clients_per_round is None)
+            _judges_by_steps(a) and not (isinstance(a.pace, Rounds) and a.pace.clients_per_round is None)
         ),
     ),
 )

@@ -50,8 +50,10 @@ def _sampling(run: Run, task: Task) -> Iterator[str]:
 
 def _flat(run: Run) -> Iterator[str]:
     """AMSGrad that adapts nothing: every coordinate's second moment is below eps."""
-    if run.counters.get("above_floor") == 0 and run.history:
-        opt = run.algorithm.server_opt
+    from fedpace.server_opt import AMSGrad
+
+    opt = run.algorithm.server_opt
+    if isinstance(opt, AMSGrad) and run.history and run.counters.get("above_floor") == 0:
         yield (
             f"AMSGrad has not adapted: all second moments are below eps={opt.eps:g}, so the server is momentum at rate "
             f"{opt.lr / opt.eps**0.5:.3g}; lower eps (and server_lr with it), or take that rate for fedavgm's"

@@ -12,6 +12,7 @@ from fedpace.link.downlinks.difference import Difference
 from fedpace.link.downlinks.full import Full, as_downlink
 from fedpace.link.downlinks.lazy_model import LazyModel
 from fedpace.link.protocol import Codec, Context, Downlink, ExactEntries, Uplink
+from fedpace.link.uplinks.accumulate import Accumulate
 from fedpace.link.uplinks.ef21 import EF21
 from fedpace.link.uplinks.error_feedback import ErrorFeedback
 from fedpace.link.uplinks.lazy import Lazy
@@ -24,6 +25,7 @@ CONTROL = Dense()  # the codec of the second vector that a correction sends
 __all__ = [
     "CONTROL",
     "EF21",
+    "Accumulate",
     "Codec",
     "CompressedModel",
     "Context",

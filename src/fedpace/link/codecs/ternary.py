@@ -90,7 +90,9 @@ def _read(frame: bytes, size: int, most: Groups, index: str) -> tuple[Indices, V
     count = sparse.count(header, frame, sum(most))
     scale_bytes, sign_bytes = len(most) * values.type_bytes(name), pack.packed_bytes(count, 1)
     at = sparse.positions(header, frame, count, scale_bytes + sign_bytes, size, index)
-    scales = values.finite(values.from_wire(frame, name, len(most), len(frame) - scale_bytes - sign_bytes), "TERNARY")
+    scales = values.finite(
+        values.from_wire(frame, name, len(most), len(frame) - scale_bytes - sign_bytes), "TERNARY"
+    )
     if np.signbit(scales).any():
         raise FrameError("TERNARY: a scale is negative")
     signs = np.frombuffer(frame, np.uint8, sign_bytes, len(frame) - sign_bytes)

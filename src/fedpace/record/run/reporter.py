@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec
 from fedpace.client import Session, Times
 from fedpace.compute.protocol import Task
 from fedpace.link.codecs import groups
-from fedpace.link.wire.traffic import VectorShape, Traffic
+from fedpace.link.wire.traffic import Traffic, VectorShape
 from fedpace.pace.protocol import Interruptible
 from fedpace.record.run.evaluation import EvaluationInterval
 from fedpace.server import Parcel, Step, Update
