@@ -73,7 +73,7 @@ def simulate(
     began = time.perf_counter()
     history = History(keep_models=keep_models, traces=traces)
     told = (history, *observers)
-    reporter = Reporter(told, task, every(evaluate_every), rounds)
+    reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor)
     solver = engine(compute, task, workers, algorithm.local)
     options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill}
     try:

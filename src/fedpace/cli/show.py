@@ -73,6 +73,7 @@ def _rows(run: Run) -> list[tuple[str, str]]:
         (label, f"{run.counters[name]:,}") for name, label in _COUNTERS.items() if run.counters.get(name)
     ]
     rows += _compression(run)
+    rows += _adaptivity(run)
     rows += [("local training", _training(run))] if {"sessions", "solved"} <= run.counters.keys() else []
     rows += [("compute", str(run.summary["compute"]))] if "compute" in run.summary else []
     rows += (
@@ -94,6 +95,12 @@ def _compression(run: Run) -> list[tuple[str, str]]:
         if lane.get("phantom"):
             rows.append((f"values used but never sent {side}", f"{lane['phantom']:,}"))
     return rows
+
+
+def _adaptivity(run: Run) -> list[tuple[str, str]]:
+    """The share of coordinates that AMSGrad scales one by one."""
+    above = run.counters.get("above_floor")
+    return [] if above is None else [("coordinates above AMSGrad's floor", f"{above / run.layout.size:.1%}")]
 
 
 def _accuracy_first(metrics: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:

@@ -125,7 +125,10 @@ class Client:
         if "seed" in parcel.frames:
             s.held = config.down.seeded(config.initial)
         start, s.held = config.down.receive(parcel.frames["model"], s.held, config.size)
-        return start
+        if parcel.public is None or not np.array_equal(start, parcel.public):
+            return start
+        s.held = replace(s.held, model=parcel.public)
+        return parcel.public
 
     def _averaged(self, own: Vector, server_model: Vector) -> Vector:
         """QuAFL: the model to continue from, (X + s Y) / (s + 1), X being the server's before its step."""

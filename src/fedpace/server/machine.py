@@ -91,6 +91,12 @@ class Server:
         return self.state.counts
 
     @property
+    def optimizer_counts(self) -> dict[str, int]:
+        """Counters of the server optimizer, where it has any."""
+        count = getattr(self.algorithm.server_opt, "counts", None)
+        return {} if count is None else dict(count(self.state.opt))
+
+    @property
     def unused(self) -> int:
         """Updates taken that are in no step yet."""
         m = self.state.members

@@ -21,6 +21,7 @@ class Parcel:
     frames: Mapping[str, bytes]  # "model"; "control" where a correction travels; "seed" at a first contact
     context: Context
     model: Vector | None = None  # the server's own, for a driver in the same process; it does not travel
+    public: Vector | None = None  # likewise the one that every client up to date holds, to be stored once
 
     @property
     def size_bytes(self) -> int:
