@@ -17,7 +17,7 @@ from fedpace.record.run.progress import shown
 from fedpace.record.run.reporter import Reporter, counts, under_way
 from fedpace.record.store.checkpointer import Checkpointer
 from fedpace.record.store.identity import identity
-from fedpace.sim import Observer, Population
+from fedpace.sim import Observer, Population, divergence
 from fedpace.sim.prepare import prepare
 from fedpace.sim.simulation import Simulation
 
@@ -138,7 +138,11 @@ def _drive(
         simulation.begin()
     try:
         _run(simulation, rounds, history, checkpointer)
-    except (DivergedError, StalledError, StorageError) as error:
+    except DivergedError as error:
+        error.run, server = result(), simulation.server
+        error.advice = divergence.advice(server.algorithm, simulation.task, server.seed, error.clients)
+        raise
+    except (StalledError, StorageError) as error:
         error.run = result()
         raise
     except KeyboardInterrupt:
