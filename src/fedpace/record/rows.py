@@ -84,7 +84,13 @@ _SHAPES: dict[str, Any] = {
 }
 _INSIDE: dict[str, dict[str, Any]] = {  # what must be of this shape where it is there
     "about": {"versions": {str: object}, "machine": {str: object}, "papers": [str]},
-    "summary": {"real_seconds": Number, "compute": str},
+    "summary": {
+        "real_seconds": Number,
+        "warm_up_seconds": Number,
+        "compute": str,
+        "local_step": str,
+        "initial_metrics": {str: Number},
+    },
     "traffic": {"up": _LANE, "down": _LANE},
 }
 

@@ -14,6 +14,7 @@ from fedpace.vector import Vector
 if TYPE_CHECKING:
     from rich.console import Console
 
+BAR_METRICS, LOG_METRICS = 3, 8
 LOG_LINES = 10  # in a log file, however many steps there are
 
 
@@ -24,25 +25,38 @@ class Progress(Observer):
         self._show, self._short = show, short
         self._bytes_up = self._bytes_down = 0
         self._metrics: Mapping[str, float] = {}
+        self._evaluated = 0  # the step they belong to
 
     def recorded(self, record: StepRecord, x: Vector) -> None:
         self._bytes_up += record.bytes_up
         self._bytes_down += record.bytes_down
-        self._metrics = record.metrics or self._metrics
-        self._show(record.version, self._status(record.virtual_seconds))
+        if record.metrics:
+            self._metrics, self._evaluated = record.metrics, record.version
+        self._show(record.version, self._status(record.version, record.virtual_seconds))
 
     def resumed(self, steps: Sequence[StepRecord]) -> None:
         self._bytes_up = sum(record.bytes_up for record in steps)
         self._bytes_down = sum(record.bytes_down for record in steps)
-        self._metrics = next((record.metrics for record in reversed(steps) if record.metrics), {})
+        evaluated = (record for record in reversed(steps) if record.metrics)
+        self._metrics, self._evaluated = next(((last.metrics, last.version) for last in evaluated), ({}, 0))
 
-    def _status(self, seconds: float) -> str:
-        metrics = [
-            f"{name} {self._metrics[name]:.4f}" for name in ("loss", "accuracy") if name in self._metrics
-        ]
+    def begun(self, metrics: Mapping[str, float]) -> None:
+        self._metrics = metrics
+
+    def _status(self, version: int, seconds: float) -> str:
+        metrics = [f"{name} {value:.4f}" for name, value in self._shown()]
+        if metrics and self._evaluated != version:
+            metrics[-1] += f" @{self._evaluated}" if self._short else f" (at step {self._evaluated})"
         up, down = format_bytes(self._bytes_up), format_bytes(self._bytes_down)
         sent = (f"↑{up} ↓{down}",) if self._short else (f"{up} up", f"{down} down")
         return "  ".join((*metrics, format_seconds(seconds), *sent))
+
+    def _shown(self) -> list[tuple[str, float]]:
+        """Loss and accuracy first, then a task's own; on one line not all of them."""
+        usual = [name for name in ("loss", "accuracy") if name in self._metrics]
+        own = [name for name in self._metrics if name not in usual]
+        names = [*usual, *own][: BAR_METRICS if self._short else LOG_METRICS]
+        return [(name, self._metrics[name]) for name in names]
 
 
 @contextmanager

@@ -40,6 +40,10 @@ class Reporter(Observer):
         self.audience, self.task, self.every, self.rounds = Audience(others), task, every, rounds
         self.state, self._size = Reported(), task.layout.size
 
+    def initial(self, x: Vector) -> Mapping[str, float]:
+        """Metrics of the initial model, unless nothing is to be evaluated."""
+        return {} if self.every is None else _without_nan(self.task.evaluate(x))
+
     def stepped(self, step: Step, now: float, tally: Tally) -> None:
         if self.audience.wants("fate"):
             for client, session in dict.fromkeys(zip(step.clients, step.sessions, strict=True)):
