@@ -17,6 +17,7 @@ def notes(run: Run, task: Task) -> Iterator[str]:
     """The applicable ones."""
     yield from _bias(run, task)
     yield from _sampling(run, task)
+    yield from _weighting(run, task)
     yield from _silent_rules(run)
 
 
@@ -43,6 +44,17 @@ def _sampling(run: Run, task: Task) -> Iterator[str]:
     from fedpace.theory.sampling import note
 
     line = note(run.algorithm, task.clients, task.samples) if task.clients <= MOST_CLIENTS else None
+    if line:
+        yield line
+
+
+def _weighting(run: Run, task: Task) -> Iterator[str]:
+    """Equal weights for clients of very unequal size."""
+    from fedpace.theory.weighting import note
+
+    if task.clients > MOST_CLIENTS:
+        return
+    line = note(run.algorithm, [task.samples(client) for client in range(task.clients)])
     if line:
         yield line
 

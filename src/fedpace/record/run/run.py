@@ -136,7 +136,6 @@ class Run:
             "task": self.task,
             "seed": self.seed,
             "rounds": self.rounds,
-            "initial_metrics": dict(self.initial_metrics),
             "final": self.final,
             "traffic": self.traffic,
         }
