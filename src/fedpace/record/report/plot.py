@@ -43,12 +43,13 @@ STYLE: dict[Any, Any] = {
 def curves(runs: Mapping[str, Run], title: str = "") -> Figure:
     """Accuracy, loss and own metrics of each run over server steps, virtual seconds and bytes in both directions."""
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
+
+    from fedpace.display.figure import DisplayedFigure
 
     metrics = _metrics(runs)
     rows = metrics or ["loss"]
     with rc_context(STYLE):
-        figure = Figure(figsize=(11, 0.9 + 2.8 * len(rows)), layout="constrained")
+        figure = DisplayedFigure(figsize=(11, 0.9 + 2.8 * len(rows)), layout="constrained")
         grid = figure.subplots(len(rows), 3, sharey="row", sharex="col", squeeze=False)
         for axes_of_row, metric in zip(grid, rows, strict=True):
             _draw_row(axes_of_row, metric, runs)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fedpace.display import html
 from fedpace.record.run.units import format_bytes, format_seconds
 from fedpace.sim.observer import Observer, StepRecord
 from fedpace.untrusted import visible
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 BAR_METRICS, LOG_METRICS = 3, 8
+CELL_UPDATES = 50  # of a notebook's output, at most
 LOG_LINES = 10  # in a log file, however many steps there are
 
 
@@ -65,8 +67,11 @@ def shown(label: str, rounds: int, console: Console | None = None) -> Iterator[O
     from rich.console import Console
 
     console = console or Console(stderr=True)
+    if console.is_jupyter:
+        yield Progress(_cell(label, rounds))
+        return
     console.print(visible(label), soft_wrap=True, highlight=False, markup=False)
-    if console.is_terminal or console.is_jupyter:
+    if console.is_terminal:
         with _bar(rounds, console) as show:
             yield Progress(show, short=True)
     else:
@@ -90,6 +95,25 @@ def _bar(rounds: int, console: Console) -> Iterator[Callable[[int, str], None]]:
     with parts.Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=rounds, status="")
         yield lambda version, status: bar.update(task, completed=version, status=status)
+
+
+def _cell(label: str, rounds: int) -> Callable[[int, str], None]:
+    """One output of a notebook's cell, replaced as the run advances: the last one stays, also in an export."""
+    import IPython.display as notebook
+
+    display: Any = notebook.display
+
+    def output(version: int, status: str) -> dict[str, str]:
+        line = f"{visible(label)}: step {version}/{rounds}  {status}"
+        return {"text/plain": line, "text/html": html.bar(label, version, rounds, status)}
+
+    handle = display(output(0, ""), raw=True, display_id=True)
+
+    def show(version: int, status: str) -> None:
+        if version * CELL_UPDATES // rounds > (version - 1) * CELL_UPDATES // rounds:
+            handle.update(output(version, status), raw=True)
+
+    return show
 
 
 def _log(rounds: int, console: Console) -> Callable[[int, str], None]:

@@ -99,6 +99,11 @@ class Run:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from fedpace.record.run.html import run_html
+
+        return run_html(self)
+
     # ------------------------------------------------------------ the trained model
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
