@@ -22,7 +22,7 @@ FILES = [file for file in sorted(SOURCE.rglob("*.py")) if OTHERS not in file.par
 RANKS = (
     {"untrusted"},
     {"errors", "random", "bibliography"},
-    {"disk", "statistics"},
+    {"disk", "display", "statistics"},
     {"vector"},
     {"loops"},
     {"kernels", "spill"},

@@ -17,6 +17,7 @@ def notes(run: Run, task: Task) -> Iterator[str]:
     """The applicable ones."""
     yield from _bias(run, task)
     yield from _sampling(run, task)
+    yield from _weighting(run, task)
     yield from _silent_rules(run)
     yield from _flat(run)
 
@@ -58,6 +59,17 @@ def _flat(run: Run) -> Iterator[str]:
             f"AMSGrad has not adapted: all second moments are below eps={opt.eps:g}, so the server is momentum at rate "
             f"{opt.lr / opt.eps**0.5:.3g}; lower eps (and server_lr with it), or take that rate for fedavgm's"
         )
+
+
+def _weighting(run: Run, task: Task) -> Iterator[str]:
+    """Equal weights for clients of very unequal size."""
+    from fedpace.theory.weighting import note
+
+    if task.clients > MOST_CLIENTS:
+        return
+    line = note(run.algorithm, [task.samples(client) for client in range(task.clients)])
+    if line:
+        yield line
 
 
 def _silent_rules(run: Run) -> Iterator[str]:

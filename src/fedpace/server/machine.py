@@ -322,7 +322,7 @@ class Server:
         s = self.state
         s.counts.not_finite += 1
         s.bad_updates.add(update.client)
-        self._give_up_if_hopeless(s.bad_updates, "updates were not finite", "client_lr")
+        self._give_up_if_hopeless(s.bad_updates, "updates were not finite", "the learning rates")
         return self._answer(update, False, "update is not finite", steps=self._gone(update.client))
 
     def _refuse_repeated(self, update: Update) -> Answer:
@@ -360,9 +360,9 @@ class Server:
         pace, present = self.algorithm.pace, self.present
         cohort = awaited(pace, self.state.pace) or min(pace.per_step or self.clients, self.clients)
         if failures.count >= max(2, cohort) and len(failures.clients) >= min(2, present):
-            raise DivergedError(
-                f"the last {failures.count} {what}, after step {self.state.version}; lower {lower}"
-            )
+            error = DivergedError(f"the last {failures.count} {what}, after step {self.state.version}")
+            error.advice, error.clients = f"lower {lower}", tuple(sorted(failures.clients))
+            raise error
 
     # ------------------------------------------------------------ small questions
 

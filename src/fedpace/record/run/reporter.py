@@ -47,6 +47,10 @@ class Reporter(Observer):
         self.state = Reported()
         self._shape = VectorShape(task.layout.size, len(groups.of(task.layout)) if per_tensor else 1)
 
+    def initial(self, x: Vector) -> Mapping[str, float]:
+        """Metrics of the initial model, unless nothing is to be evaluated."""
+        return {} if self.every is None else _without_nan(self.task.evaluate(x))
+
     def stepped(self, step: Step, now: float, tally: Tally) -> None:
         if self.audience.wants("fate"):
             for client, session in dict.fromkeys(zip(step.clients, step.sessions, strict=True)):
