@@ -46,7 +46,7 @@ from fedpace.compute.processes import processes
 
 def say(n):
     print(os.getpid(), flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 
 with processes(say, 2) as pool:
     pool.submit(1).result()
@@ -61,7 +61,7 @@ def test_processes_end_with_a_parent_that_is_killed(tmp_path) -> None:
         worker = int(parent.stdout.readline())
         parent.kill()
         parent.stdout.close()
-    for _ in range(1000):
+    for _ in range(10_000):
         try:
             os.kill(worker, 0)
         except ProcessLookupError:

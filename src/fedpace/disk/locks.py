@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 from fedpace.errors import ConfigError
 
 NAME = "lock"
-ASKING_SECONDS = 0.2  # longer than anybody who only asks whether it is locked holds it
+ASKING_SECONDS = 1.0  # longer than anybody who only asks whether it is locked holds it, on a busy machine too
 OWNER = "owner"  # of a run in the store, held from before its first checkpoint until its result is written
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from fedpace.errors import require_count, require_flag
 from fedpace.pace.available import Available, Draw
+from fedpace.pace.bounds import require_attainable
 from fedpace.pace.cohort import Cohort, WaitsForCohort
 from fedpace.pace.protocol import Broadcast, Continuous, Order, Poll, UpdateHeader
 from fedpace.pace.select import Selection, WithReplacement
@@ -48,6 +49,7 @@ class Polled(WaitsForCohort[PolledState]):
         return self.draws
 
     def init(self, clients: int) -> PolledState:
+        require_attainable(self.draws, "draws", clients)
         return PolledState()
 
     def expects(self, update: UpdateHeader, version: int, state: PolledState) -> str:

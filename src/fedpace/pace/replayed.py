@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 
-from fedpace.errors import require, require_count
+from fedpace.errors import ConfigError, require, require_count
 from fedpace.pace.available import Available, Draw
 from fedpace.pace.protocol import OnDemand, Order, Send
 from fedpace.pace.rounds import DrawnRounds, RoundsState, choose
 from fedpace.pace.select import Selection, Uniform
+from fedpace.untrusted import brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Replayed(DrawnRounds):
         if self.clients_per_round is not None:
             require_count(self.clients_per_round, "clients_per_round")
         if self.delays is not None:
-            delays = tuple(tuple(int(d) for d in group) for group in self.delays)
+            delays = _numbers(self.delays)
             allowed = f"delays in 0..history-1 = 0..{self.history - 1}"
             require(all(0 <= d < self.history for g in delays for d in g), "Replayed.delays", delays, allowed)
             object.__setattr__(self, "delays", delays)
@@ -58,3 +60,12 @@ class Replayed(DrawnRounds):
         scripted = self.delays[asked] if asked < len(self.delays) else ()
         require(len(scripted) == count, f"Replayed.delays of round {asked}", scripted, f"{count} delays")
         return scripted
+
+
+def _numbers(delays: object) -> tuple[tuple[int, ...], ...]:
+    try:
+        return tuple(tuple(map(index, group)) for group in delays)  # type: ignore[attr-defined]
+    except TypeError:
+        raise ConfigError(
+            f"Replayed.delays must be a list of whole numbers for each round; got {brief(delays)}"
+        ) from None

@@ -7,11 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedpace.errors import StorageError
-from fedpace.sim.observer import StepRecord
 from fedpace.untrusted import Number, Whole, fits
+
+if TYPE_CHECKING:
+    from fedpace.sim.observer import StepRecord
 
 # One or several parts between slashes: a study's runs are STUDY/row/seed. No part can be `..` or empty.
 NAME = re.compile(r"(?=.{1,100}$)[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
@@ -197,6 +199,8 @@ def record(row: Any) -> StepRecord:
 
 def step(found: Mapping[str, Any]) -> StepRecord:
     """The step with these fields."""
+    from fedpace.sim.observer import StepRecord  # not for a list of runs
+
     return StepRecord(
         found["version"],
         found["virtual_seconds"],

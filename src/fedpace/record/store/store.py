@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
@@ -27,8 +27,10 @@ from fedpace.record import rows
 from fedpace.record.rows import LISTED, NAME, NAMES, Entry, Listed
 from fedpace.record.store.database import add_columns, engine, plain_errors
 from fedpace.record.store.tables import ABOUT, METADATA, RUNS, SCHEMA, STEPS
-from fedpace.sim.observer import StepRecord
 from fedpace.untrusted import Number, fits
+
+if TYPE_CHECKING:
+    from fedpace.sim.observer import StepRecord
 
 __all__ = ["DATABASE", "Entry", "Store", "home"]
 
