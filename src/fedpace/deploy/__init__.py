@@ -1,0 +1,1 @@
+"""The same machines on real clients: a driver by the real clock over a network."""
