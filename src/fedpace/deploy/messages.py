@@ -45,6 +45,7 @@ class MessageKind(IntEnum):
     DROPPED = 6  # the session you wait for comes to nothing
     EVALUATED = 7
     LEAVE = 8
+    LACK = 9  # I made another initial model: send yours
     # server -> client
     WELCOME = 32
     INITIAL = 33  # the initial model, where the client made another one
@@ -70,7 +71,6 @@ _MODEL = {
 _SCHEMA: dict[MessageKind, dict[str, Any]] = {
     MessageKind.HELLO: {
         "samples": Number,
-        "initial": str,
         "acknowledged": Whole,
         "upload": Whole,
         "doing": ([Whole], None),
@@ -92,6 +92,7 @@ _SCHEMA: dict[MessageKind, dict[str, Any]] = {
     MessageKind.DROPPED: {"round": Whole},
     MessageKind.EVALUATED: {"version": Whole, "samples": Number, "metrics": {str: Number}},
     MessageKind.LEAVE: {},
+    MessageKind.LACK: {},
     MessageKind.WELCOME: {
         "client": Whole,
         "clients": Whole,
@@ -100,7 +101,7 @@ _SCHEMA: dict[MessageKind, dict[str, Any]] = {
         "plan": str,
         "taken": Whole,
         "forget": bool,
-        "known": bool,
+        "initial": str,
         "stamp": _STAMP,
     },
     MessageKind.INITIAL: {"frames": _FRAMES},
@@ -174,6 +175,14 @@ def welcomed(data: Buffer) -> tuple[bytes, Message]:
     if kind is not MessageKind.WELCOME:
         raise RemoteError(f"a server must say WELCOME first; got {kind.name}")
     return run, Message(kind, _header(kind, text))
+
+
+def greeting(data: Buffer) -> Message:
+    """A HELLO, of whatever run and plan the client knows."""
+    kind, _, _, text, body = _parts(data)
+    if kind is not MessageKind.HELLO or len(body):
+        raise RemoteError(f"a client must say hello first; got {kind.name}")
+    return Message(kind, _header(kind, text))
 
 
 def _parts(data: Buffer) -> tuple[MessageKind, bytes, bytes, bytes, memoryview]:

@@ -23,14 +23,14 @@ LONGEST = 100_000  # characters of a plan
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """What all clients of a run must agree on."""
 
     algorithm: Algorithm
     text: str
 
     @classmethod
-    def of(cls, algorithm: Algorithm, own: Mapping[str, Callable[..., Any]] | None = None) -> Plan:
+    def of(cls, algorithm: Algorithm, own: Mapping[str, Callable[..., Any]] | None = None) -> RunPlan:
         """The plan of an algorithm; ConfigError if it cannot be deployed, or read back from its text."""
         refuse_literal(algorithm)
         plan = cls.read(repr(algorithm), own)
@@ -39,7 +39,7 @@ class Plan:
         return plan
 
     @classmethod
-    def read(cls, text: str, own: Mapping[str, Callable[..., Any]] | None = None) -> Plan:
+    def read(cls, text: str, own: Mapping[str, Callable[..., Any]] | None = None) -> RunPlan:
         """The plan that a server sent. `own`: further rules that may occur in it, by name."""
         require(len(text) <= LONGEST, "a plan", len(text), f"of at most {LONGEST} characters")
         names = {**rule_classes(), "Algorithm": Algorithm, "Limits": Limits, **(own or {})}
