@@ -5,26 +5,26 @@ It alone calls the machine. Live and in a replay it is given the same inputs, an
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from fedpace.deploy import messages
-from fedpace.deploy.expectations import Awaited, Expectation, Expectations, Patience
+from fedpace.deploy.expectations import Awaited, Expectation
 from fedpace.deploy.inputs import Input, InputKind
+from fedpace.deploy.measures import model_sha256, weighted
 from fedpace.deploy.messages import Envelope, Message, MessageKind
-from fedpace.deploy.plan import RunPlan
-from fedpace.errors import RemoteError, require, require_count
+from fedpace.deploy.state import CoordinatorState
+from fedpace.deploy.terms import Terms
+from fedpace.errors import RemoteError
 from fedpace.link.codecs.dense import encode_dense
-from fedpace.pace import Replayed, Rounds
 from fedpace.pace.protocol import Continuous, Interruptible
 from fedpace.server import Broadcast, Interrupt, Order, Parcel, Poll, Send, Server, Step, Update
 from fedpace.server.admission import is_amount
 from fedpace.server.messages import Steps
-from fedpace.sim.observer import StepRecord, Tally
+from fedpace.sim.observer import StepRecord
 from fedpace.vector import Layout, Vector
 
 MOST_METRICS = 64
@@ -32,78 +32,19 @@ MOST_METRICS = 64
 Outgoing = tuple[int, Message]  # to which client
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What a run is, beside its model: fixed when it begins."""
-
-    plan: RunPlan
-    clients: int  # N: the number of clients that may ever join
-    rounds: int  # server steps
-    seed: int = 0
-    samples: tuple[float, ...] | None = None  # n_i of all clients, where they are known before
-    wait_for: int = 1  # clients that must have joined before the first model is sent
-    in_order: bool = False  # a cohort's updates reach the server by client number
-    patience: Patience = Patience()
-
-    def __post_init__(self) -> None:
-        require_count(self.clients, "clients")
-        require_count(self.rounds, "rounds")
-        require_count(self.wait_for, "wait_for", high=self.clients)
-        pace = self.plan.algorithm.pace
-        synchronous = isinstance(pace, Rounds | Replayed)
-        require(synchronous or not self.in_order, "in_order", type(pace).__name__, "for synchronous pacing")
-
-    @property
-    def behaviour(self) -> Any:
-        return self.plan.algorithm.pace.client
-
-
-@dataclass(slots=True)
-class Deliveries:
-    """Counters of what went wrong between server and clients, and was made good."""
-
-    resent: int = 0  # models, polls and interruptions
-    resynchronised: int = 0  # clients whose memories were not those the server knows of
-    overdue: int = 0
-    disconnected: int = 0
-    dropped: int = 0  # sessions that a client gave up
-
-
-@dataclass(slots=True, kw_only=True)
-class CoordinatorState:
-    """All that is known beside the server's state."""
-
-    position: int = 0  # inputs handled
-    now: float = 0.0
-    incarnations: list[tuple[int, int]] = field(default_factory=list)  # (id, position of its beginning)
-    started: bool = False
-    connected: set[int] = field(default_factory=set)
-    paused: set[int] = field(default_factory=set)
-    overdue: set[int] = field(default_factory=set)
-    samples: dict[int, float] = field(default_factory=dict)  # n_i, as first said
-    wanting: dict[int, int] = field(default_factory=dict)  # client -> it waits for a broadcast newer than this
-    broadcast: tuple[int, int] | None = None  # the newest: version and round
-    sent: dict[int, tuple[int, int]] = field(default_factory=dict)  # the last model each client was sent
-    held_back: dict[int, Update] = field(default_factory=dict)  # until the cohort is complete (`in_order`)
-    expected: Expectations = field(default_factory=Expectations)
-    steps: list[StepRecord] = field(default_factory=list)
-    tally: Tally = field(default_factory=Tally)
-    reported: tuple[int, int] = (0, 0)  # bytes up and down in `steps`
-    metrics: dict[int, dict[str, float]] = field(default_factory=dict)  # version -> what the server measured
-    # version -> client -> samples, metrics
-    client_metrics: dict[int, dict[int, tuple[float, dict[str, float]]]] = field(default_factory=dict)
-    deliveries: Deliveries = field(default_factory=Deliveries)
-
-
 class Coordinator:
     """Drives one server. `steps_taken` has the newest steps and their models, for whoever reports them."""
 
     def __init__(self, terms: Terms, initial: Vector, layout: Layout, run: bytes) -> None:
         self.terms, self.envelope = terms, Envelope(run, terms.plan.digest)
-        samples = terms.samples
-        algorithm = terms.plan.algorithm.bound(layout, terms.clients, samples and samples.__getitem__)
         self.server = Server(
-            algorithm, initial, terms.clients, seed=terms.seed, last=terms.rounds, samples=samples, present=()
+            terms.bound(layout),
+            initial,
+            terms.clients,
+            seed=terms.seed,
+            last=terms.rounds,
+            samples=terms.samples,
+            present=(),
         )
         self.initial, self.initial_sha256 = self.server.model, model_sha256(self.server.model)
         self.state = CoordinatorState()
@@ -495,20 +436,3 @@ class Coordinator:
 
     def _send(self, client: int, message: Message) -> None:
         self._out.append((client, message))
-
-
-def model_sha256(x: Vector) -> str:
-    """Of the flat vector's little-endian bytes."""
-    return hashlib.sha256(x.astype(x.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
-
-
-def weighted(measured: dict[int, tuple[float, dict[str, float]]]) -> dict[str, float]:
-    """The clients' metrics, each weighted by its samples."""
-    names = dict.fromkeys(name for _, metrics in measured.values() for name in metrics)
-    means = {}
-    for name in names:
-        known = [(samples, metrics[name]) for samples, metrics in measured.values() if name in metrics]
-        total = math.fsum(samples for samples, _ in known)
-        if total > 0:
-            means[name] = math.fsum(samples * value for samples, value in known) / total
-    return means

@@ -94,7 +94,5 @@ class Expectations:
 
     def next_s(self) -> float | None:
         """When to look again."""
-        deadlines = [
-            each.until_s for client, each in self.clients.items() if client not in self.away_until_s
-        ]
+        deadlines = [each.until_s for client, each in self.clients.items() if client not in self.away_until_s]
         return min([*deadlines, *self.away_until_s.values()], default=None)

@@ -1,4 +1,4 @@
-"""Everything that can happen to a server, as records: what the journal keeps, and what the coordinator is a function of."""
+"""Everything that can happen to a server, as records: the journal keeps them, the coordinator is a function of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Input:
     now: float
     client: int = -1
     body: Buffer = b""
-    message: Message | None = field(default=None, compare=False, repr=False)  # `body`, where it was read already
+    message: Message | None = field(
+        default=None, compare=False, repr=False
+    )  # `body`, where it was read already
 
     def parts(self) -> tuple[bytes, Buffer]:
         """As the journal keeps it."""

@@ -13,15 +13,15 @@ from fedpace.deploy import messages
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.participant import Owner, Participant, Reaction
-from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected, TransportEvent
-from fedpace.errors import RemoteError, require
+from fedpace.deploy.transport import Arrived, ClientTransport, Connected
+from fedpace.errors import RemoteError
 from fedpace.vector import Layout, Vector
 
 OWNER_S = 10.0  # how often the owner is asked again whether it takes work
 
 
 class LocalTask(Protocol):
-    """What a client's machine has: the model, and its own data. Any `Task` will do, and `train_until` where it may stop."""
+    """What a client's machine has: the model and its own data. Any `Task`; `train_until` where it may be stopped."""
 
     @property
     def layout(self) -> Layout: ...
@@ -180,9 +180,3 @@ class Joining:
             self._happened.put_nowait(await asyncio.to_thread(work, *about))
         except Exception as error:
             self._happened.put_nowait(_Failed(error))
-
-
-async def join_async(task: LocalTask, transport: ClientTransport, **options: Any) -> str:
-    """Take part in a run with this machine's data; why it ended. Options as of `Joining`."""
-    require(hasattr(task, "solve") and hasattr(task, "layout"), "task", task, "a model with this client's data")
-    return await Joining(task, transport, **options).run()

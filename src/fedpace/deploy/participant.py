@@ -15,7 +15,7 @@ import numpy as np
 from fedpace.client import Client, ClientConfig, ClientState, Session
 from fedpace.compute.protocol import Request
 from fedpace.deploy import messages
-from fedpace.deploy.coordinator import model_sha256
+from fedpace.deploy.measures import model_sha256
 from fedpace.deploy.messages import Envelope, Message, MessageKind
 from fedpace.deploy.plan import RunPlan
 from fedpace.errors import RemoteError, require
@@ -76,7 +76,9 @@ class Reaction:
 class Participant:
     """One client of a run; `number` and rules are known once the server has welcomed it."""
 
-    def __init__(self, layout: Layout, initial: Callable[[int], Vector], samples: float, data: int, owner: Owner):
+    def __init__(
+        self, layout: Layout, initial: Callable[[int], Vector], samples: float, data: int, owner: Owner
+    ):
         self.layout, self.initial, self.samples, self.data, self.owner = layout, initial, samples, data, owner
         self.envelope = Envelope(NO_RUN, NO_RUN)
         self.memory, self.plan_text, self.seed = Remembered(), "", 0
@@ -226,7 +228,9 @@ class Participant:
     def _knows(self, parcel: Parcel) -> bool:
         s = self._client.state
         known = [(each.version, each.round) for each in (s.running, s.outbox, s.upload) if each is not None]
-        newer = isinstance(self._client.config.behaviour, Interruptible)  # is to start again from the same one
+        newer = isinstance(
+            self._client.config.behaviour, Interruptible
+        )  # is to start again from the same one
         return not newer and (parcel.version, parcel.round) in known
 
     def _begin(self, parcel: Parcel) -> None:

@@ -42,11 +42,18 @@ class RunPlan:
     def read(cls, text: str, own: Mapping[str, Callable[..., Any]] | None = None) -> RunPlan:
         """The plan that a server sent. `own`: further rules that may occur in it, by name."""
         require(len(text) <= LONGEST, "a plan", len(text), f"of at most {LONGEST} characters")
-        names = {**rule_classes(), "Algorithm": Algorithm, "Limits": Limits, **(own or {})}
+        names: dict[str, Callable[..., Any]] = {
+            **rule_classes(),
+            "Algorithm": Algorithm,
+            "Limits": Limits,
+            **(own or {}),
+        }
         try:
             algorithm = evaluate(ast.parse(text, mode="eval").body, names)
         except (SyntaxError, RecursionError, MemoryError) as error:
-            raise ConfigError(f"a plan must be the text of an algorithm; got {text[:80]!r} ({error})") from None
+            raise ConfigError(
+                f"a plan must be the text of an algorithm; got {text[:80]!r} ({error})"
+            ) from None
         require(isinstance(algorithm, Algorithm), "a plan", text[:80], "the text of an Algorithm")
         refuse_literal(algorithm)
         return cls(algorithm, text)
@@ -62,7 +69,10 @@ def refuse_literal(algorithm: Algorithm) -> None:
         literal = isinstance(rule, Lazy) and rule.reference == "raw"
         literal = literal or isinstance(rule, CompressedModel) and rule.first == "zero"
         require(
-            not literal, "mode", "literal", '"as_published" on real clients: "literal" exists in simulation only'
+            not literal,
+            "mode",
+            "literal",
+            '"as_published" on real clients: "literal" exists in simulation only',
         )
 
 

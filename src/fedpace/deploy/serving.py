@@ -1,4 +1,4 @@
-"""The server's loop: what the transport reports becomes inputs, which are journalled, handled and answered, in this order.
+"""The server's loop: events of the transport become inputs, which are journalled, handled and answered, in this order.
 
 Everything that came while the last batch was written to the disk is the next batch: one flush of the disk serves all
 of it. Nothing leaves before the inputs it follows from are safe.
@@ -7,17 +7,17 @@ of it. Nothing leaves before the inputs it follows from are safe.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from fedpace.deploy import inputs, messages
 from fedpace.deploy.coordinator import Coordinator, Outgoing
 from fedpace.deploy.inputs import Input, InputKind
 from fedpace.deploy.journal import Journal
 from fedpace.deploy.messages import Message, MessageKind
-from fedpace.deploy.transport import Arrived, Buffer, Connected, Disconnected, ServerTransport, TransportEvent
+from fedpace.deploy.transport import Arrived, Buffer, Disconnected, ServerTransport, TransportEvent
 from fedpace.errors import RemoteError
 from fedpace.link.codecs.dense import encode_dense
 from fedpace.record.run.evaluation import EvaluationInterval
@@ -26,9 +26,15 @@ from fedpace.vector import Vector
 
 MOST_AT_ONCE = 256  # events in a batch
 LAST_WORDS_S = 30.0  # for evaluations of the last model
-FRESH = {"acknowledged": 0, "upload": 0, "doing": None, "stamp": [0, 0]}  # of a client that comes from another run
+FRESH = {
+    "acknowledged": 0,
+    "upload": 0,
+    "doing": None,
+    "stamp": [0, 0],
+}  # of a client that comes from another run
 
 Evaluate = Callable[[Vector], Mapping[str, float]]
+Told = Callable[[Step, Coordinator], None]
 
 
 class Serving:
@@ -44,7 +50,7 @@ class Serving:
         evaluate: Evaluate | None = None,
         by_clients: bool = False,
         every: EvaluationInterval | None = None,
-        told: Sequence[Callable[[Step, Coordinator], None]] = (),
+        told: Sequence[Told] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.coordinator, self.transport, self.journal = coordinator, transport, journal
@@ -54,6 +60,7 @@ class Serving:
         self._incarnation, self._clock = incarnation, clock
         self._began, self._before = clock(), coordinator.state.now
         self._happened: asyncio.Queue[TransportEvent | Input | None] = asyncio.Queue()
+        self._sound = True  # the coordinator never stopped half way
         self._greeted: set[int] = set()
         self._measuring: set[asyncio.Task[None]] = set()
         self._marks: tuple[int, int, int] | None = None
@@ -80,7 +87,7 @@ class Serving:
             for measuring in self._measuring:
                 measuring.cancel()
             await self.transport.close()
-            self.journal.close(self.coordinator)
+            self.journal.close(self.coordinator if self._sound else None)
 
     async def _listen(self) -> None:
         while True:
@@ -94,10 +101,8 @@ class Serving:
 
     async def _next_batch(self, wait_s: float | None) -> None:
         events: list[TransportEvent | Input | None] = []
-        try:
+        with contextlib.suppress(TimeoutError):
             events.append(await asyncio.wait_for(self._happened.get(), wait_s))
-        except TimeoutError:
-            pass
         while len(events) < MOST_AT_ONCE and not self._happened.empty():
             events.append(self._happened.get_nowait())
         now = self.now
@@ -124,7 +129,7 @@ class Serving:
         return None
 
     def _message(self, client: int, data: Buffer, now: float) -> Input | None:
-        """A message that makes no sense ends its connection: the client greets again, and what is missing is repeated."""
+        """A message without sense ends its connection: the client greets again, and what is missing is repeated."""
         try:
             kind, run = messages.peek(data)
             message, data = self._hello(data, run) if kind is MessageKind.HELLO else (self._read(data), data)
@@ -153,7 +158,12 @@ class Serving:
 
     async def _submit(self, happened: list[Input]) -> None:
         """Journal, handle, flush; then send."""
-        out, steps = await asyncio.to_thread(self._handle, happened)
+        handling = asyncio.ensure_future(asyncio.to_thread(self._handle, happened))
+        try:
+            out, steps = await asyncio.shield(handling)
+        except asyncio.CancelledError:
+            await asyncio.wait([handling])  # the journal is in use until then
+            raise
         for client, message in out:
             self.transport.send(client, self.coordinator.envelope.pack(message))
         for step in steps:
@@ -167,8 +177,12 @@ class Serving:
                 self.journal.append(each)
                 out += self.coordinator.handle(each)
                 steps += self.coordinator.steps_taken
-        finally:
-            self.journal.commit(self.coordinator)
+        except BaseException:
+            self.journal.commit()
+            self._sound = False
+            raise
+        self.journal.commit()
+        self.journal.save_if_due(self.coordinator)
         return out, steps
 
     # ------------------------------------------------------------ steps
@@ -204,7 +218,9 @@ class Serving:
 
     def _let_measure(self, step: Step) -> None:
         frames = {"model": encode_dense(step.x)}
-        parts = self.coordinator.envelope.pack(Message(MessageKind.EVALUATE, {"version": step.version}, frames))
+        parts = self.coordinator.envelope.pack(
+            Message(MessageKind.EVALUATE, {"version": step.version}, frames)
+        )
         for client in sorted(self.coordinator.state.connected):
             self.transport.send(client, parts)
 

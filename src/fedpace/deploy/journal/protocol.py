@@ -14,11 +14,17 @@ class Journal(Protocol):
         """Take this down."""
         ...
 
-    def commit(self, coordinator: Coordinator) -> None:
+    def commit(self) -> None:
         """Everything taken down is safe when this returns; StorageError ends the server."""
         ...
 
-    def close(self, coordinator: Coordinator) -> None: ...
+    def save_if_due(self, coordinator: Coordinator) -> None:
+        """Perhaps a checkpoint: all that was taken down has been handled."""
+        ...
+
+    def close(self, coordinator: Coordinator | None) -> None:
+        """The end: with a last checkpoint, unless the coordinator stopped half way."""
+        ...
 
 
 class NoJournal:
@@ -27,8 +33,11 @@ class NoJournal:
     def append(self, what: Input) -> None:
         pass
 
-    def commit(self, coordinator: Coordinator) -> None:
+    def commit(self) -> None:
         pass
 
-    def close(self, coordinator: Coordinator) -> None:
+    def save_if_due(self, coordinator: Coordinator) -> None:
+        pass
+
+    def close(self, coordinator: Coordinator | None) -> None:
         pass
