@@ -15,7 +15,7 @@ from fedpace.deploy import join_async, serve_async
 from fedpace.deploy.local import LocalNetwork
 from fedpace.tasks import quadratics
 
-CLIENTS, ROUNDS, SEED = 6, 6, 5
+CLIENTS, ROUNDS, SEED = 6, 5, 5
 TASK = quadratics(np.arange(18.0).reshape(CLIENTS, 3) / 16, weights=[1, 2, 3, 4, 5, 6])
 SAMPLES = [TASK.samples(client) for client in range(CLIENTS)]
 SIZES: dict[str, Any] = {
@@ -91,8 +91,5 @@ class Bed:
         self.server = asyncio.ensure_future(serving)
 
     def join(self, number: int, **options: Any) -> None:
-        place = self.folder / f"client-{number}"
-        joining = join_async(
-            TASK, self.network.client(number), **{"data": number, "folder": place} | options
-        )
+        joining = join_async(TASK, self.network.client(number), **{"data": number} | options)
         self.clients[number] = asyncio.ensure_future(joining)
