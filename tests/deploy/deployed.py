@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from fedpace import Algorithm, Run, algorithms
 from fedpace.deploy import join_async, serve_async
 from fedpace.deploy.local import LocalNetwork
+from fedpace.server import Step
 from fedpace.tasks import quadratics
 
 CLIENTS, ROUNDS, SEED = 6, 5, 5
@@ -37,9 +39,9 @@ MORE: dict[str, dict[str, Any]] = {
     "fednova": {"steps": [1, 2, 3, 4, 5, 6]},
     "mf_ca2fl": {"cache_bits": 4},
 }
-PATIENCE_S = 60.0  # of a test, for what takes a moment
+PATIENCE_S = 10.0  # of a test, for what takes a moment
 
-Script = Callable[[LocalNetwork, "Bed"], Awaitable[None]]
+Script = Callable[["Bed"], Awaitable[None]]
 
 
 def made(name: str, **more: Any) -> Algorithm:
@@ -65,31 +67,62 @@ class Bed:
     """One run: a server and its clients as tasks of one loop; a script may cut, kill and start them meanwhile."""
 
     def __init__(self, algorithm: Algorithm, folder: Path, **options: Any) -> None:
-        self.algorithm, self.folder = algorithm, folder
+        self.algorithm, self.folder, self.place = algorithm, folder, folder / "server"
         self.options = {"clients": CLIENTS, "rounds": ROUNDS, "seed": SEED, "samples": SAMPLES} | options
         self.network: LocalNetwork
         self.clients: dict[int, asyncio.Task[str]] = {}
         self.server: asyncio.Task[Run]
+        self.version = 0  # of the last step that was reported
 
     def run(self, script: Script | None = None) -> Run:
-        return asyncio.run(asyncio.wait_for(self._run(script), PATIENCE_S))
+        return asyncio.run(self._run(script))
 
     async def _run(self, script: Script | None) -> Run:
+        async with asyncio.timeout(PATIENCE_S):
+            return await self._run_patiently(script)
+
+    async def _run_patiently(self, script: Script | None) -> Run:
         self.network = LocalNetwork()
         self.serve()
         for number in range(CLIENTS):
             self.join(number)
         if script is not None:
-            await script(self.network, self)
+            await script(self)
         run = await self.server
+        for client in self.clients.values():  # one that was not connected at the end waits for ever
+            client.cancel()
         await asyncio.gather(*self.clients.values(), return_exceptions=True)
         return run
 
     def serve(self) -> None:
-        options = {"wait_for": CLIENTS, "evaluate_every": None} | self.options
-        serving = serve_async(self.algorithm, TASK, self.network.server, self.folder / "server", **options)
+        options = {"wait_for": CLIENTS, "evaluate_every": None, "told": [self._stepped]} | self.options
+        serving = serve_async(self.algorithm, TASK, self.network.listen(), self.place, **options)
         self.server = asyncio.ensure_future(serving)
 
     def join(self, number: int, **options: Any) -> None:
         joining = join_async(TASK, self.network.client(number), **{"data": number} | options)
         self.clients[number] = asyncio.ensure_future(joining)
+
+    def _stepped(self, step: Step, _: object) -> None:
+        self.version = step.version
+
+    async def reached(self, version: int) -> None:
+        """Until the server took this step, or ended."""
+        while self.version < version and not self.server.done():
+            await asyncio.sleep(0.001)
+
+    def cut(self, number: int) -> None:
+        """The client's connection breaks, and it connects again."""
+        self.network.cut(number)
+
+    async def kill_client(self, number: int) -> None:
+        """It ends at once, and says nothing."""
+        self.clients[number].cancel()
+        await asyncio.gather(self.clients[number], return_exceptions=True)
+
+    async def kill_server(self, backup: Path | None = None) -> None:
+        """Another one continues from the disk as it is at this moment, or from a backup."""
+        self.place = shutil.copytree(backup or self.place, self.folder / f"{self.place.name}+")
+        self.server.cancel()
+        await asyncio.gather(self.server, return_exceptions=True)
+        self.serve()

@@ -9,6 +9,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.deploy.deployed import VARIANTS, Bed
+from tests.deploy.losing_files import LosingFiles, PowerCut
 
 from fedpace.deploy import genesis
 from fedpace.deploy.coordinator import Coordinator
@@ -19,8 +21,6 @@ from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits, inputs_fro
 from fedpace.deploy.state import CoordinatorState
 from fedpace.errors import ConfigError, StorageError
 from fedpace.record.store.snapshot import take_server
-from tests.deploy.deployed import VARIANTS, Bed
-from tests.deploy.losing_files import LosingFiles, PowerCut
 
 
 @pytest.fixture(scope="module")

@@ -234,7 +234,7 @@ class Coordinator:
         newly = not self.server.is_present(client)
         if newly:
             self._join(client, float(hello["samples"]))
-        self._send(client, self._welcome(client, forget))
+        self._send(client, self._welcome(client, hello["greeting"], forget))
         self._repeat(client, hello, forget, newly)
         self._release_if_complete()
 
@@ -266,9 +266,10 @@ class Coordinator:
         ends = dict(zip((name for name, _ in self.state.incarnations), [*began[1:], math.inf], strict=True))
         return bool(stamp[1] > ends.get(stamp[0], -1))
 
-    def _welcome(self, client: int, forget: bool) -> Message:
+    def _welcome(self, client: int, greeting: int, forget: bool) -> Message:
         terms = self.terms
         header = {
+            "greeting": greeting,
             "client": client,
             "clients": terms.clients,
             "rounds": terms.rounds,

@@ -13,7 +13,7 @@ from fedpace.deploy import messages
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.participant import Owner, Participant, Reaction
-from fedpace.deploy.transport import Arrived, ClientTransport, Connected
+from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected
 from fedpace.errors import RemoteError
 from fedpace.vector import Layout, Vector
 
@@ -125,6 +125,8 @@ class Joining:
         match what:
             case Connected():
                 return self.participant.connected()
+            case Disconnected():
+                return self.participant.disconnected()
             case Arrived():
                 return self._arrived(what)
             case _Trained(session, delta, steps):

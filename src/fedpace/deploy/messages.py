@@ -70,6 +70,8 @@ _MODEL = {
 }
 _SCHEMA: dict[MessageKind, dict[str, Any]] = {
     MessageKind.HELLO: {
+        "greeting": Whole,  # counted by the client: the welcome says which one it answers
+        "restarted": bool,
         "samples": Number,
         "acknowledged": Whole,
         "upload": Whole,
@@ -94,6 +96,7 @@ _SCHEMA: dict[MessageKind, dict[str, Any]] = {
     MessageKind.LEAVE: {},
     MessageKind.LACK: {},
     MessageKind.WELCOME: {
+        "greeting": Whole,
         "client": Whole,
         "clients": Whole,
         "rounds": Whole,

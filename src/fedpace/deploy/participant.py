@@ -89,6 +89,11 @@ class Participant:
         self._results: dict[int, Vector] = {}  # deltas of finished sessions, by number
         self._done: tuple[Vector, int] | None = None  # an interruptible session that took all its steps
         self._interruption: tuple[int, Parcel | None] | None = None  # came while it trained
+        self._greetings = 0
+        self._greeting = True  # hello was said, or is to be; the welcome has not come
+        self._deferred: Message | None = (
+            None  # an interruption that came before the answer to the last upload
+        )
         self._wants = False  # the server knows that it waits for a model
         self._paused = False
         self._reaction = Reaction()
@@ -99,7 +104,15 @@ class Participant:
         """A connection stands: say what this client holds and does."""
         return self._reacting(self._say_hello)
 
+    def disconnected(self) -> Reaction:
+        """Training goes on; whatever comes before the next welcome is void."""
+        self._greeting = True
+        return Reaction()
+
     def receive(self, message: Message) -> Reaction:
+        """Between hello and welcome nothing counts: the server sent it before it knew what this client holds."""
+        if self._greeting:
+            return Reaction()
         if "stamp" in message.header:
             self.memory.stamp = tuple(message.header["stamp"])
         if self._welcome is not None and message.kind is not MessageKind.INITIAL:
@@ -136,8 +149,11 @@ class Participant:
 
     def _say_hello(self) -> None:
         self._wants = self._paused = False
+        self._greeting, self._deferred, self._greetings = True, None, self._greetings + 1
         upload = self.memory.client.upload
         header = {
+            "greeting": self._greetings,
+            "restarted": self.client is None,
             "samples": self.samples,
             "acknowledged": self.memory.acknowledged,
             "upload": 0 if upload is None else upload.session,
@@ -151,6 +167,9 @@ class Participant:
         return self._reacting(lambda: self._welcomed(run, message.header))
 
     def _welcomed(self, run: bytes, header: Mapping[str, Any]) -> None:
+        if header["greeting"] != self._greetings:
+            return  # the answer to a greeting on a connection that broke
+        self._greeting = False
         if self.client is None:
             self._begin_run(run, header)
         elif run != self.envelope.run or header["plan"] != self.plan_text:
@@ -266,6 +285,9 @@ class Participant:
 
     def _interrupted(self, message: Message) -> None:
         header, parcel = message.header, None
+        if self._client.state.upload is not None:
+            self._deferred = message
+            return
         if header["model"] is not None:
             parcel = messages.to_parcel(header["model"], message.frames)
         if self._client.state.running is None:
@@ -332,6 +354,9 @@ class Participant:
             self._start_over(upload)
         if another:
             self._upload()
+        deferred, self._deferred = self._deferred, None
+        if deferred is not None:
+            self._interrupted(deferred)
         self._want()
 
     def _start_over(self, upload: Update) -> None:

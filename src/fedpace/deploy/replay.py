@@ -87,6 +87,7 @@ class _Again:
 
     machine: Client
     models: deque[Parcel] = field(default_factory=deque)  # sent to it, not begun yet
+    sent: int = 0  # the last session it sent
 
 
 class Retraining:
@@ -109,6 +110,7 @@ class Retraining:
             case MessageKind.WELCOME if header["forget"] and known is not None:
                 known.machine.forget()
                 known.models.clear()
+                known.sent = 0
             case MessageKind.MODEL:
                 self._of(client).models.append(messages.to_parcel(header, message.frames))
             case MessageKind.INTERRUPT if header["model"] is not None:
@@ -136,12 +138,13 @@ class Retraining:
 
     def _greeted(self, client: int, message: Message) -> None:
         """One that restarted gave up what it was doing."""
-        if client in self._clients and message.header["doing"] is None:
+        if client in self._clients and message.header["restarted"]:
             self._clients[client].machine.recovered()
 
     def _compare(self, client: _Again, update: Update) -> None:
-        if update.session <= client.machine.state.sessions and client.machine.state.upload is not None:
+        if update.session <= client.sent:
             return  # it was sent twice
+        client.sent = update.session
         self.compared += 1
         if not self._begin(client, update) or self._encoded(client.machine, update).frames != update.frames:
             self.different.append((update.client, update.session))
@@ -152,7 +155,7 @@ class Retraining:
         while client.models:
             parcel = client.models.popleft()
             last = parcel.round == update.round and update.version in (parcel.version, -1)
-            machine.state.sessions = update.session - 1
+            machine.state.sessions, own = update.session - 1, machine.state.own
             try:
                 machine.begin(parcel)
             except RemoteError:
@@ -160,6 +163,7 @@ class Retraining:
             if last:
                 return True
             machine.lose()
+            machine.state.own = own  # what it averages goes into the session it sent
         return False
 
     def _encoded(self, machine: Client, update: Update) -> Update:

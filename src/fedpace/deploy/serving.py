@@ -7,7 +7,6 @@ of it. Nothing leaves before the inputs it follows from are safe.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -61,6 +60,7 @@ class Serving:
         self._began, self._before = clock(), coordinator.state.now
         self._happened: asyncio.Queue[TransportEvent | Input | None] = asyncio.Queue()
         self._sound = True  # the coordinator never stopped half way
+        self._getting: asyncio.Future[TransportEvent | Input | None] | None = None
         self._greeted: set[int] = set()
         self._measuring: set[asyncio.Task[None]] = set()
         self._marks: tuple[int, int, int] | None = None
@@ -83,9 +83,8 @@ class Serving:
                 await self._next_batch(self._wait_s())
             await self._end()
         finally:
-            listening.cancel()
-            for measuring in self._measuring:
-                measuring.cancel()
+            for task in (listening, *self._measuring, *([self._getting] if self._getting else [])):
+                task.cancel()
             await self.transport.close()
             self.journal.close(self.coordinator if self._sound else None)
 
@@ -101,8 +100,12 @@ class Serving:
 
     async def _next_batch(self, wait_s: float | None) -> None:
         events: list[TransportEvent | Input | None] = []
-        with contextlib.suppress(TimeoutError):
-            events.append(await asyncio.wait_for(self._happened.get(), wait_s))
+        if self._getting is None:
+            self._getting = asyncio.ensure_future(self._happened.get())
+        done, _ = await asyncio.wait({self._getting}, timeout=wait_s)
+        if done:
+            events.append(self._getting.result())
+            self._getting = None
         while len(events) < MOST_AT_ONCE and not self._happened.empty():
             events.append(self._happened.get_nowait())
         now = self.now
@@ -135,14 +138,19 @@ class Serving:
             message, data = self._hello(data, run) if kind is MessageKind.HELLO else (self._read(data), data)
             if not 0 <= client < self.coordinator.terms.clients:
                 raise RemoteError(f"there are {self.coordinator.terms.clients} clients")
-            if kind >= MessageKind.WELCOME or (kind is not MessageKind.HELLO and client not in self._greeted):
-                raise RemoteError("a client must say hello first")
+            if kind >= MessageKind.WELCOME:
+                raise RemoteError("a client must not send what a server sends")
         except RemoteError as error:
             self.rejected[str(error)] += 1
             self.transport.disconnect(client, str(error))
             return None
         if kind is MessageKind.HELLO:
             self._greeted.add(client)
+        elif (
+            client not in self._greeted
+        ):  # sent before it knew that its connection is a new one: it repeats it
+            self.rejected["a message before hello"] += 1
+            return None
         return Input(InputKind.MESSAGE, now, client, data, message)
 
     def _read(self, data: Buffer) -> Message:
