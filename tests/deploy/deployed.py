@@ -39,7 +39,7 @@ MORE: dict[str, dict[str, Any]] = {
     "fednova": {"steps": [1, 2, 3, 4, 5, 6]},
     "mf_ca2fl": {"cache_bits": 4},
 }
-PATIENCE_S = 10.0  # of a test, for what takes a moment
+PATIENCE_S = 120.0  # of a test, for what takes a moment
 
 Script = Callable[["Bed"], Awaitable[None]]
 
@@ -66,7 +66,8 @@ VARIANTS: dict[str, Algorithm] = {name: made(name) for name in algorithms.__all_
 class Bed:
     """One run: a server and its clients as tasks of one loop; a script may cut, kill and start them meanwhile."""
 
-    def __init__(self, algorithm: Algorithm, folder: Path, **options: Any) -> None:
+    def __init__(self, algorithm: Algorithm, folder: Path, *, disks: bool = False, **options: Any) -> None:
+        self.disks = disks  # whether clients remember anything after a restart
         self.algorithm, self.folder, self.place = algorithm, folder, folder / "server"
         self.options = {"clients": CLIENTS, "rounds": ROUNDS, "seed": SEED, "samples": SAMPLES} | options
         self.network: LocalNetwork
@@ -100,7 +101,9 @@ class Bed:
         self.server = asyncio.ensure_future(serving)
 
     def join(self, number: int, **options: Any) -> None:
-        joining = join_async(TASK, self.network.client(number), **{"data": number} | options)
+        place = self.folder / f"client-{number}" if self.disks else None
+        options = {"data": number, "folder": place} | options
+        joining = join_async(TASK, self.network.client(number), **options)
         self.clients[number] = asyncio.ensure_future(joining)
 
     def _stepped(self, step: Step, _: object) -> None:

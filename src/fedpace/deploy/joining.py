@@ -13,6 +13,7 @@ from fedpace.deploy import messages
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.participant import Owner, Participant, Reaction
+from fedpace.deploy.threads import to_the_end
 from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected
 from fedpace.errors import RemoteError
 from fedpace.vector import Layout, Vector
@@ -153,7 +154,7 @@ class Joining:
     async def _react(self, reaction: Reaction) -> None:
         """Save, send, stop, begin: in this order."""
         if reaction.save and self.memory is not None:
-            await asyncio.to_thread(self.memory.save, self.participant)
+            await to_the_end(self.memory.save, self.participant)
         for message in reaction.send:
             self.transport.send(self.participant.envelope.pack(message))
         if reaction.stop or reaction.train is not None:

@@ -21,7 +21,9 @@ class LocalNetwork:
         self.server = self.listen()
 
     def listen(self) -> LocalServer:
-        """A new server in place of the one that closed; clients connect to it by themselves."""
+        """A new server in place of the one before; clients connect to it by themselves."""
+        for number in list(self.clients):
+            self.cut(number, "the server is another one")
         self.server = LocalServer(self)
         self.opened.set()
         return self.server

@@ -86,6 +86,7 @@ _SCHEMA: dict[MessageKind, dict[str, Any]] = {
         "a_norm1": Number,
         "samples": Number,
         "generation": Whole,
+        "origin": Whole,  # the journal position of the model it started from, of which one may have come twice
         "frames": _FRAMES,
     },
     MessageKind.WANT: {"newer_than": Whole},
@@ -235,7 +236,7 @@ def _frames(header: Mapping[str, Any], body: memoryview) -> dict[str, bytes]:
 # ---------------------------------------------------------------- the machines' values as messages
 
 
-def of_update(update: Update) -> Message:
+def of_update(update: Update, origin: int = 0) -> Message:
     header = {
         "session": update.session,
         "version": update.version,
@@ -244,13 +245,17 @@ def of_update(update: Update) -> Message:
         "a_norm1": update.a_norm1,
         "samples": update.samples,
         "generation": update.generation,
+        "origin": origin,
     }
     return Message(MessageKind.UPDATE, header, update.frames)
 
 
+_OF_THE_WIRE = ("frames", "origin")  # in the header of an update, and no fields of it
+
+
 def to_update(client: int, message: Message) -> Update:
     """The update of this client; which fields are sound, the server's admission says."""
-    header = {name: value for name, value in message.header.items() if name != "frames"}
+    header = {name: value for name, value in message.header.items() if name not in _OF_THE_WIRE}
     return Update(client=client, frames=message.frames, **header)
 
 

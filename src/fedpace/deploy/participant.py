@@ -25,6 +25,7 @@ from fedpace.server import Parcel, Update
 from fedpace.vector import Layout, Vector, freeze
 
 NO_RUN = bytes(16)
+ORIGINS = 4  # sessions that may wait for an answer, and some more
 REUSE_ANY = -1  # any broadcast is wanted, also one that was trained on before
 
 Accept = Callable[[], bool]
@@ -61,6 +62,7 @@ class Remembered:
     acknowledged: int = 0  # its last session that it knows was taken: its memories are those after that one
     stamp: tuple[int, int] = (0, 0)  # the latest server it heard from
     initial: Vector | None = None  # the server's, where this machine made another one
+    origins: dict[int, int] = field(default_factory=dict)  # session -> where its model is in the journal
 
 
 @dataclass(slots=True)
@@ -208,6 +210,7 @@ class Participant:
         self.client = Client(config, header["client"], self.samples, self.step_s)
         self.client.state = self.memory.client
         self.client.recovered()
+        self.client.state.seen = -1  # what it began and did not send, it begins again
 
     def _settle(self, header: Mapping[str, Any]) -> None:
         """The server says what it took: send again what it did not, or continue from nothing."""
@@ -219,7 +222,7 @@ class Participant:
         upload = client.connected(header["taken"])
         self._remember(header["taken"])
         if upload is not None:
-            self._say(messages.of_update(upload))
+            self._send(upload)
         self._ask_owner()
         self._want()
 
@@ -260,6 +263,8 @@ class Participant:
             self._say(messages.of_update(client.resync(parcel)))
             return
         client.state.seen = max(client.state.seen, parcel.version)
+        recent = list(self.memory.origins.items())[1 - ORIGINS :]
+        self.memory.origins = {**dict(recent), session.number: self.memory.stamp[1]}
         steps = self.owner.steps(session.steps)
         require(1 <= steps <= session.steps, "steps of a session", steps, f"in 1..{session.steps}")
         client.state.running = session = replace(session, steps=steps)
@@ -341,7 +346,10 @@ class Participant:
         assert session is not None, "the machine said that there is something to upload"
         update = client.encode(self._results.pop(session.number))
         self._reaction.save = True
-        self._say(messages.of_update(update))
+        self._send(update)
+
+    def _send(self, update: Update) -> None:
+        self._say(messages.of_update(update, self.memory.origins.get(update.session, 0)))
 
     def _answered(self, message: Message) -> None:
         client, session = self._client, message.header["session"]
@@ -390,6 +398,7 @@ class Participant:
         """Give up the session under way; an upload without an answer stays."""
         client, self._paused, self._wants = self._client, True, False
         if client.state.running is not None:
+            client.state.seen = min(client.state.seen, client.state.running.version - 1)
             client.lose()
             self._reaction.stop = True
             self._done = self._interruption = None

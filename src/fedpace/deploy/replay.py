@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fedpace.client import Client, ClientConfig
+from fedpace.client import Client, ClientConfig, ClientState
 from fedpace.compute.protocol import Request, Task
 from fedpace.deploy import genesis, messages
 from fedpace.deploy.coordinator import Coordinator
@@ -33,14 +33,17 @@ from fedpace.server import Parcel, Update
 class Replay:
     """`since`: the input it started after, 0 where the whole journal is there.
 
-    `retrained`: updates computed again; `different`: (client, session) of those whose bytes came out otherwise.
+    `retrained`: updates computed again; `different`: (client, session) of those whose bytes came out otherwise;
+    `clients`: what each client remembers in the end.
     """
 
     run: Run
+    coordinator: Coordinator
     inputs: int
     since: int
     retrained: int = 0
     different: tuple[tuple[int, int], ...] = ()
+    clients: Mapping[int, ClientState] = field(default_factory=dict)
 
 
 def replay(
@@ -68,7 +71,7 @@ def replay(
         for what in inputs_from(found, since):
             _repeat(what, coordinator, again)
     run, count = outcome(begun, coordinator), coordinator.state.position - since
-    return Replay(run, count, since) if again is None else again.result(run, count)
+    return Replay(run, coordinator, count, since) if again is None else again.result(run, coordinator)
 
 
 def _repeat(what: Input, coordinator: Coordinator, again: Retraining | None) -> None:
@@ -86,8 +89,12 @@ class _Again:
     """One client, computed again."""
 
     machine: Client
-    models: deque[Parcel] = field(default_factory=deque)  # sent to it, not begun yet
+    models: deque[tuple[int, Parcel]] = field(default_factory=deque)  # sent to it, not begun yet
+    restarted: bool = False  # and an upload from before is still to come
     sent: int = 0  # the last session it sent
+
+    def sent_model(self, header: Mapping[str, Any], about: Mapping[str, Any], message: Message) -> None:
+        self.models.append((header["stamp"][1], messages.to_parcel(about, message.frames)))
 
 
 class Retraining:
@@ -100,8 +107,10 @@ class Retraining:
         self._config = ClientConfig.of(algorithm, begun.initial, begun.terms.seed)
         self._clients: dict[int, _Again] = {}
 
-    def result(self, run: Run, count: int) -> Replay:
-        return Replay(run, count, 0, self.compared, tuple(self.different))
+    def result(self, run: Run, coordinator: Coordinator) -> Replay:
+        clients = {number: each.machine.state for number, each in self._clients.items()}
+        compared = (self.compared, tuple(self.different), clients)
+        return Replay(run, coordinator, coordinator.state.position, 0, *compared)
 
     def sent(self, client: int, message: Message) -> None:
         """The server sent this: models wait until the client begins, receipts count at once."""
@@ -112,9 +121,9 @@ class Retraining:
                 known.models.clear()
                 known.sent = 0
             case MessageKind.MODEL:
-                self._of(client).models.append(messages.to_parcel(header, message.frames))
+                self._of(client).sent_model(header, header, message)
             case MessageKind.INTERRUPT if header["model"] is not None:
-                self._of(client).models.append(messages.to_parcel(header["model"], message.frames))
+                self._of(client).sent_model(header, header["model"], message)
             case MessageKind.RECEIPT if known is not None:
                 self._receipt(known.machine, message)
 
@@ -128,7 +137,7 @@ class Retraining:
                 self._of(client).machine.state.held = None
                 self._of(client).models.clear()
             else:
-                self._compare(self._of(client), update)
+                self._compare(self._of(client), update, message.header["origin"])
 
     def _of(self, client: int) -> _Again:
         if client not in self._clients:
@@ -137,30 +146,36 @@ class Retraining:
         return self._clients[client]
 
     def _greeted(self, client: int, message: Message) -> None:
-        """One that restarted gave up what it was doing."""
-        if client in self._clients and message.header["restarted"]:
-            self._clients[client].machine.recovered()
+        """One that restarted gave up what it was doing, but for an upload that did not arrive before."""
+        known = self._clients.get(client)
+        if known is not None and message.header["restarted"]:
+            known.restarted = message.header["upload"] > known.sent
+            if not known.restarted:
+                known.machine.recovered()
 
-    def _compare(self, client: _Again, update: Update) -> None:
+    def _compare(self, client: _Again, update: Update, origin: int) -> None:
         if update.session <= client.sent:
             return  # it was sent twice
         client.sent = update.session
         self.compared += 1
-        if not self._begin(client, update) or self._encoded(client.machine, update).frames != update.frames:
+        began = self._begin(client, update, origin)
+        if not began or self._encoded(client.machine, update).frames != update.frames:
             self.different.append((update.client, update.session))
+        if client.restarted:
+            client.restarted = False
+            client.machine.recovered()
 
-    def _begin(self, client: _Again, update: Update) -> bool:
+    def _begin(self, client: _Again, update: Update, origin: int) -> bool:
         """Read the models sent to it until the one this update started from."""
         machine = client.machine
         while client.models:
-            parcel = client.models.popleft()
-            last = parcel.round == update.round and update.version in (parcel.version, -1)
+            position, parcel = client.models.popleft()
             machine.state.sessions, own = update.session - 1, machine.state.own
             try:
                 machine.begin(parcel)
             except RemoteError:
                 continue  # it could not read this one either
-            if last:
+            if position == origin:
                 return True
             machine.lose()
             machine.state.own = own  # what it averages goes into the session it sent

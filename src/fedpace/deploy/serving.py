@@ -16,6 +16,7 @@ from fedpace.deploy.coordinator import Coordinator, Outgoing
 from fedpace.deploy.inputs import Input, InputKind
 from fedpace.deploy.journal import Journal
 from fedpace.deploy.messages import Message, MessageKind
+from fedpace.deploy.threads import to_the_end
 from fedpace.deploy.transport import Arrived, Buffer, Disconnected, ServerTransport, TransportEvent
 from fedpace.errors import RemoteError
 from fedpace.link.codecs.dense import encode_dense
@@ -83,8 +84,10 @@ class Serving:
                 await self._next_batch(self._wait_s())
             await self._end()
         finally:
-            for task in (listening, *self._measuring, *([self._getting] if self._getting else [])):
-                task.cancel()
+            listening.cancel()
+            for waiting in (self._getting, *self._measuring):
+                if waiting is not None:
+                    waiting.cancel()
             await self.transport.close()
             self.journal.close(self.coordinator if self._sound else None)
 
@@ -166,12 +169,7 @@ class Serving:
 
     async def _submit(self, happened: list[Input]) -> None:
         """Journal, handle, flush; then send."""
-        handling = asyncio.ensure_future(asyncio.to_thread(self._handle, happened))
-        try:
-            out, steps = await asyncio.shield(handling)
-        except asyncio.CancelledError:
-            await asyncio.wait([handling])  # the journal is in use until then
-            raise
+        out, steps = await to_the_end(self._handle, happened)
         for client, message in out:
             self.transport.send(client, self.coordinator.envelope.pack(message))
         for step in steps:
