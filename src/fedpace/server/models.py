@@ -46,7 +46,8 @@ class Models:
             step_norms=s.step_norms,
         )
         public = getattr(self.down, "public", None)
-        return Parcel(version, round, frames, context, model, None if public is None else public(s.down))
+        held = None if public is None else public(s.down)
+        return Parcel(version, round, frames, context, model, held, s.generation)
 
     def _frame(self, client: int, version: int, model: Vector, s: ServerState) -> bytes:
         key = (version,) if self.down.shared else (version, client)
