@@ -70,10 +70,6 @@ class SendingHalf:
         """Whether everything was sent, though perhaps not received."""
         return self._sent.number == self._acknowledged.number + len(self._messages)
 
-    @property
-    def is_acknowledged(self) -> bool:
-        return not self._messages
-
     def put(self, message: Sequence[Buffer]) -> None:
         gathered = Gathered(message)
         self._messages.append(gathered)

@@ -77,6 +77,7 @@ class Conversation:
         self.channel, self.link, self._deliver = channel, link, deliver
         self._awake = asyncio.Event()
         self._leaving: str | None = None
+        self._deadline: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Until the connection is lost (returns) or a side is at fault or leaves (raises)."""
@@ -87,6 +88,8 @@ class Conversation:
             for task in tasks:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
+            if self._deadline is not None:
+                self._deadline.cancel()
         self._raise_worst(results)
 
     def wake(self) -> None:
@@ -97,7 +100,7 @@ class Conversation:
         """Send what is queued, say goodbye, and end; without goodbye if that takes too long."""
         self._leaving = reason
         self.wake()
-        asyncio.get_running_loop().call_later(within_s, self.channel.refuse, LATE)
+        self._deadline = asyncio.get_running_loop().call_later(within_s, self.channel.refuse, LATE)
 
     def housekeep(self, now: float) -> None:
         """Drop a silent peer; break our own silence."""
