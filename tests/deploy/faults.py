@@ -71,7 +71,10 @@ class FaultyProxy:
             writer.transport.abort()
             return
         self._open |= {writer, back_writer}
-        halves = (self._forward(UP, reader, back_writer, limit), self._forward(DOWN, back_reader, writer, limit))
+        halves = (
+            self._forward(UP, reader, back_writer, limit),
+            self._forward(DOWN, back_reader, writer, limit),
+        )
         tasks = [asyncio.ensure_future(half) for half in halves]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:

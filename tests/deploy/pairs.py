@@ -58,7 +58,12 @@ class Clock:
 
 
 def quick_client(client: int, port: int, **options: Any) -> WebsocketClient:
-    options = {"context": None, "rng": np.random.default_rng(client), "limits": SMALL, "backoff": at_once} | options
+    options = {
+        "context": None,
+        "rng": np.random.default_rng(client),
+        "limits": SMALL,
+        "backoff": at_once,
+    } | options
     return WebsocketClient(client, "127.0.0.1", port, **options)
 
 

@@ -176,7 +176,9 @@ def test_no_certificate_outlives_the_authority(study: Identities) -> None:
         study.enrol_with_key(5, decade)
 
 
-@pytest.mark.parametrize("text", ["", "garbage", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"])
+@pytest.mark.parametrize(
+    "text", ["", "garbage", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"]
+)
 def test_files_that_are_no_request_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "odd.request"
     path.write_text(text)
@@ -202,7 +204,9 @@ def test_nothing_is_overwritten(study: Identities, tmp_path: Path) -> None:
         study.create("again", "example.org:1", [], NOW)
 
 
-@pytest.mark.parametrize("text", ["", "fedpace bundle 1\nclient: 3\n", "fedpace bundle 2\nclient: 3\nserver: a:1\n"])
+@pytest.mark.parametrize(
+    "text", ["", "fedpace bundle 1\nclient: 3\n", "fedpace bundle 2\nclient: 3\nserver: a:1\n"]
+)
 def test_files_that_are_no_bundle_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "odd.bundle"
     path.write_text(text)

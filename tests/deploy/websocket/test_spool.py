@@ -69,7 +69,8 @@ def test_a_folder_that_is_gone_is_an_error_and_lends_nothing(tmp_path: Path) -> 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.TemporaryFile", lambda dir: open("/dev/full", "r+b", buffering=0))
+    full = open("/dev/full", "r+b", buffering=0)  # noqa: SIM115
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda dir: full)
     spool = Spool(SMALL, tmp_path)
     body = spool.open(0, LARGE)
     assert body is not None

@@ -31,7 +31,12 @@ IDS = st.binary(min_size=16, max_size=16)
 
 @given(st.sampled_from([HelloFrame, WelcomeFrame]), st.integers(0, 2**32 - 1), IDS, IDS, NUMBERS, NUMBERS)
 def test_greetings_come_back(
-    kind: type[HelloFrame] | type[WelcomeFrame], client: int, mine: bytes, yours: bytes, number: int, offset: int
+    kind: type[HelloFrame] | type[WelcomeFrame],
+    client: int,
+    mine: bytes,
+    yours: bytes,
+    number: int,
+    offset: int,
 ) -> None:
     greeting = kind(client, mine, yours, Place(number, offset))
     assert parse(greeting_bytes(greeting)) == greeting
@@ -46,7 +51,14 @@ def test_the_bytes_of_the_wire() -> None:
     """As docs/deploy-wire.md writes them down."""
     hello = HelloFrame(7, b"m" * 16, b"y" * 16, Place(1, 2))
     assert greeting_bytes(hello) == (
-        b"\x01fedpace\x00\x01" + b"\x00\x00\x00\x07" + b"m" * 16 + b"y" * 16 + b"\x00" * 7 + b"\x01" + b"\x00" * 7 + b"\x02"
+        b"\x01fedpace\x00\x01"
+        + b"\x00\x00\x00\x07"
+        + b"m" * 16
+        + b"y" * 16
+        + b"\x00" * 7
+        + b"\x01"
+        + b"\x00" * 7
+        + b"\x02"
     )
     assert chunk_header(Place(1, 2), 3) == b"\x03" + b"".join(n.to_bytes(8, "big") for n in (1, 2, 3))
     assert ack_bytes(Place(1, 2)) == b"\x04" + b"".join(n.to_bytes(8, "big") for n in (1, 2))
@@ -82,7 +94,9 @@ def test_a_chunk_is_a_view_of_the_frame() -> None:
         chunk_header(Place(0, 2**64 - 1), 1) + b"a",
         greeting_bytes(HelloFrame(0, bytes(16), bytes(16), Place(0, 0)))[:-1],
         greeting_bytes(HelloFrame(0, bytes(16), bytes(16), Place(0, 0))).replace(MAGIC, b"faddish\x00"),
-        greeting_bytes(HelloFrame(0, bytes(16), bytes(16), Place(0, 0))).replace(MAGIC + b"\x01", MAGIC + b"\x02"),
+        greeting_bytes(HelloFrame(0, bytes(16), bytes(16), Place(0, 0))).replace(
+            MAGIC + b"\x01", MAGIC + b"\x02"
+        ),
     ],
 )
 def test_anything_else_is_no_frame(frame: bytes) -> None:

@@ -66,6 +66,13 @@ class Channel:
         with contextlib.suppress(ConnectionClosed):
             await self.send(bye_bytes(reason))
 
+    def judge(self, loss: ConnectionClosed | None) -> None:
+        """Raise ViolationError if the connection ended because the peer broke a rule that was checked below us."""
+        if loss is not None and loss.sent is not None and loss.sent.code == TOO_LARGE:
+            raise ViolationError("size", "a frame larger than any chunk")
+        if self.refusal not in (None, SILENT, LATE):
+            raise ViolationError(str(self.refusal), f"refused: {self.refusal}")
+
     def _heard(self) -> None:
         self.pulse.heard_at = self._clock()
 
@@ -136,11 +143,10 @@ class Conversation:
         for result in results:
             if isinstance(result, Exception) and not isinstance(result, ConnectionClosed):
                 raise _as_violation(result)
-        lost = [result for result in results if isinstance(result, ConnectionClosed)]
-        if any(error.sent is not None and error.sent.code == TOO_LARGE for error in lost):
-            raise ViolationError("size", "a frame larger than any chunk")
-        if self.channel.refusal not in (None, SILENT, LATE):
-            raise ViolationError(str(self.channel.refusal), f"refused: {self.channel.refusal}")
+        for result in results:
+            if isinstance(result, ConnectionClosed):
+                self.channel.judge(result)
+        self.channel.judge(None)
 
 
 def _as_violation(error: Exception) -> Exception:

@@ -185,15 +185,19 @@ class WebsocketServer:
         try:
             hello = await self._hello(channel)
             await self._serve(channel, hello, self._certificate(connection))
-        except (ViolationError, FrameError) as error:
-            self._count(error.reason if isinstance(error, ViolationError) else "frame")
+        except ViolationError as error:
+            self._count(error.reason)
             await channel.farewell(str(error))
-        except (ConnectionClosed, TimeoutError):
-            self._count(channel.refusal or "no hello")
 
     async def _hello(self, channel: Channel) -> HelloFrame:
-        async with asyncio.timeout(self._limits.opening_seconds):
-            frame = await channel.receive()
+        try:
+            async with asyncio.timeout(self._limits.opening_seconds):
+                frame = await channel.receive()
+        except FrameError as error:
+            raise ViolationError("frame", str(error)) from None
+        except (ConnectionClosed, TimeoutError) as error:
+            channel.judge(error if isinstance(error, ConnectionClosed) else None)
+            raise ViolationError("no hello", "the first frame did not come") from None
         if not isinstance(frame, HelloFrame):
             raise ViolationError("frame", "the first frame must be a hello")
         return frame
@@ -222,22 +226,26 @@ class WebsocketServer:
 
     async def _run(self, conversation: Conversation) -> str | None:
         """Why the link has ended; None if only the connection has."""
-        channel, link = conversation.channel, conversation.link
-        welcome = WelcomeFrame(link.client, link.mine, link.yours, link.receiving.place)
         try:
-            await channel.send(greeting_bytes(welcome))
+            await self._welcome(conversation)
             await conversation.run()
         except FarewellError as error:
             return f"it left: {error}"
-        except ConnectionClosed:
-            return None
         except StorageError as error:
             self._count("storage")
             self._alarm(str(error))
             return str(error)
         except ViolationError as error:
-            return await self._refuse(channel, error)
+            return await self._refuse(conversation.channel, error)
         return None
+
+    async def _welcome(self, conversation: Conversation) -> None:
+        link = conversation.link
+        welcome = WelcomeFrame(link.client, link.mine, link.yours, link.receiving.place)
+        try:
+            await conversation.channel.send(greeting_bytes(welcome))
+        except ConnectionClosed as loss:
+            conversation.channel.judge(loss)
 
     async def _refuse(self, channel: Channel, error: ViolationError) -> str | None:
         if error.reason == REPLACED:
