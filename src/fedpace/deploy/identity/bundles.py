@@ -93,11 +93,11 @@ def _uris(certificate: x509.Certificate) -> list[str]:
 def _key_beside(file: Path, text: str, certificate: x509.Certificate, passphrase: str | None) -> Path:
     """The file with the certificate's key: the bundle, else a `.key` or older bundle in its folder."""
     wanted = public_bytes(certificate.public_key())
-    others = sorted(other for kind in ("*.key", "*.bundle") for other in file.parent.glob(kind))
-    for candidate in [file, *others]:
-        content = text if candidate == file else read_text(candidate, "a key")
-        if _holds(content, wanted, passphrase):
-            return candidate
+    if _holds(text, wanted, passphrase):
+        return file
+    for other in sorted(other for kind in ("*.key", "*.bundle") for other in file.parent.glob(kind)):
+        if _holds(read_text(other, "a key"), wanted, passphrase):
+            return other
     raise ConfigError(
         f"the key of {file} must be in it or beside it (NAME.key, as `fedpace deploy request` made it), "
         "with its passphrase if it has one; got none that fits"
