@@ -108,7 +108,10 @@ async def updates(folder: Path, clients: int = 500, seconds: float = 10.0) -> No
                 server.send(event.client, [UPDATE])
                 event.release()
         rate = count / (time.perf_counter() - began)
-        print(f"{clients} mutual-TLS connections in {connecting:.1f} s; {rate:,.0f} updates/s of 10 kB", flush=True)
+        print(
+            f"{clients} mutual-TLS connections in {connecting:.1f} s; {rate:,.0f} updates/s of 10 kB",
+            flush=True,
+        )
     finally:
         load.stop()
         await server.close()
@@ -125,7 +128,10 @@ async def storm(folder: Path, clients: int = 1000, away_s: float = 3.0) -> None:
         await asyncio.sleep(away_s)
         server = await load.serve(port)
         again = await all_connected(server, clients)
-        print(f"{clients} clients: connected in {first:.1f} s, again in {again:.1f} s after {away_s:g} s", flush=True)
+        print(
+            f"{clients} clients: connected in {first:.1f} s, again in {again:.1f} s after {away_s:g} s",
+            flush=True,
+        )
     finally:
         load.stop()
         await server.close()
@@ -139,7 +145,9 @@ async def idle(folder: Path) -> None:
     load = Load(folder, 1, talk=False)
     server = await load.serve(0)
     join = ["--join", json.dumps(load.bundles), "--port", str(server.address[1]), "--torch"]
-    alone = subprocess.Popen([sys.executable, "-c", "import torch, time; print(flush=True); time.sleep(600)"], stdout=-1)
+    alone = subprocess.Popen(
+        [sys.executable, "-c", "import torch, time; print(flush=True); time.sleep(600)"], stdout=-1
+    )
     client = subprocess.Popen([sys.executable, __file__, *join])
     try:
         assert alone.stdout is not None
@@ -147,7 +155,10 @@ async def idle(folder: Path) -> None:
         await all_connected(server, 1)
         await asyncio.sleep(1.0)
         beyond = resident_bytes(client.pid) - resident_bytes(alone.pid)
-        print(f"idle client: {beyond / 1e6:.0f} MB beyond torch's {resident_bytes(alone.pid) / 1e6:.0f} MB", flush=True)
+        print(
+            f"idle client: {beyond / 1e6:.0f} MB beyond torch's {resident_bytes(alone.pid) / 1e6:.0f} MB",
+            flush=True,
+        )
     finally:
         for process in (alone, client):
             process.kill()

@@ -57,7 +57,8 @@ async def raw(folder: Path, clients: int, secure: bool) -> AsyncIterator[Round]:
         server = await stack.enter_async_context(serve(stay, HOST, 0, ssl=context, **options))
         where = f"{'wss' if secure else 'ws'}://{HOST}:{server.sockets[0].getsockname()[1]}"
         ends = [
-            await stack.enter_async_context(connect(where, ssl=own, proxy=None, **options)) for own in contexts
+            await stack.enter_async_context(connect(where, ssl=own, proxy=None, **options))
+            for own in contexts
         ]
 
         async def echo(end: object) -> None:

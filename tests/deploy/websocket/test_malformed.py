@@ -51,7 +51,7 @@ def resident_bytes() -> int:
 
 
 def test_a_link_bears_any_frames() -> None:
-    links_bear(20_000)
+    links_bear(5_000)
 
 
 @pytest.mark.long
@@ -200,7 +200,7 @@ def before_the_handshake(count: int, folder: Path) -> None:
                 if number == count // 10:
                     before = resident_bytes()
             assert resident_bytes() - before < 32 * MIB
-            assert locked._events.qsize() == plain._events.qsize() == 1  # the bystander's own arrival
+            assert len(locked._events) == len(plain._events) == 1  # the bystander's own arrival
 
     run(check()) if count < 10_000 else asyncio.run(check())
 

@@ -209,7 +209,7 @@ def test_two_machines_with_one_identity_are_suspended_with_an_alarm() -> None:
                 await until(lambda: server.rejected["suspended"])
             assert "client 1 is suspended" in alarms[0]
             events = []
-            while not server._events.empty():
+            while len(server._events):
                 events.append(await server.next())
             assert sum(isinstance(event, Connected) for event in events) == 1 + SMALL.takeovers_a_minute
             assert isinstance(events[-1], Disconnected)
@@ -252,7 +252,7 @@ def test_an_upload_waits_while_the_driver_holds_the_space(tmp_path: Path) -> Non
             for _ in range(2):
                 held.append(await server.next())
             await until(lambda: server._seats.get(0).link.receiving.is_waiting)  # type: ignore[union-attr]
-            assert server._events.empty()
+            assert len(server._events) == 0
             for event in held:
                 event.release()  # type: ignore[union-attr]
             assert await messages(server, 8) == [content] * 8

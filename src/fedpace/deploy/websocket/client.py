@@ -17,7 +17,13 @@ from fedpace.deploy.transport import Arrived, Buffer, Connected, Disconnected, T
 from fedpace.deploy.websocket.addresses import require_loopback, uri
 from fedpace.deploy.websocket.chunks import ViolationError
 from fedpace.deploy.websocket.conversation import Channel, Conversation, FarewellError
-from fedpace.deploy.websocket.guard import ConnectOnce, GuardedClientConnection, guarded_client
+from fedpace.deploy.websocket.events import EventQueue
+from fedpace.deploy.websocket.guard import (
+    ConnectOnce,
+    GuardedClientConnection,
+    guarded_client,
+    quiet_logger,
+)
 from fedpace.deploy.websocket.limits import TransportLimits
 from fedpace.deploy.websocket.link import Link, random_id
 from fedpace.deploy.websocket.patience import Backoff
@@ -28,7 +34,7 @@ from fedpace.deploy.websocket.wire import (
     WelcomeFrame,
     greeting_bytes,
 )
-from fedpace.errors import RemoteError, require_count
+from fedpace.errors import FedpaceError, require_count
 
 LOG = logging.getLogger("fedpace.deploy")
 LOOK_S = 0.5
@@ -63,7 +69,7 @@ class WebsocketClient:
         self._limits, self._clock, self._new_id = limits or TransportLimits(), clock, new_id
         self._backoff = backoff(rng)
         self._spool = Spool(self._limits, spool_folder, self._space_freed)
-        self._events: asyncio.Queue[TransportEvent] = asyncio.Queue()
+        self._events = EventQueue()
         self._link = self._new_link()
         self._conversation: Conversation | None = None
         self._away_since = clock()
@@ -73,7 +79,7 @@ class WebsocketClient:
 
     def start(self) -> None:
         """Begin to connect."""
-        self._tasks = [asyncio.create_task(self._connect_for_ever()), asyncio.create_task(self._keep_house())]
+        self._tasks = [self._events.watch(work) for work in (self._connect_for_ever(), self._keep_house())]
 
     async def next(self) -> TransportEvent:
         return await self._events.get()
@@ -116,7 +122,7 @@ class WebsocketClient:
             began = self._clock()
             try:
                 await self._connect_once()
-            except (OSError, EOFError, WebSocketException, RemoteError, FarewellError) as error:
+            except (OSError, EOFError, WebSocketException, FedpaceError, FarewellError) as error:
                 self._note(error)
             if self._clock() - began >= self._limits.heartbeat_s:
                 self._backoff.succeeded()
@@ -133,6 +139,7 @@ class WebsocketClient:
             proxy=None,
             max_size=self._limits.frame_bytes,
             max_queue=4,
+            logger=quiet_logger(LOG),
             open_timeout=self._limits.opening_seconds,
             close_timeout=self._limits.closing_seconds,
         )
@@ -146,7 +153,7 @@ class WebsocketClient:
         self._conversation = conversation = Conversation(channel, self._link, self._deliver)
         try:
             await conversation.run()
-        except (FarewellError, RemoteError) as error:
+        except (FarewellError, FedpaceError) as error:
             self._forget(str(error))
             raise
         finally:
@@ -173,20 +180,20 @@ class WebsocketClient:
         mine = self._link.mine
         self._forget("the server does not remember this link")
         self._link.mine, self._link.yours = mine, welcome.mine
-        self._events.put_nowait(Connected(self._client))
+        self._events.put(Connected(self._client))
 
     def _forget(self, reason: str) -> None:
         """The link has ended; the next one is a new one."""
         old, self._link = self._link, self._new_link()
         old.discard()
         if old.is_known:
-            self._events.put_nowait(Disconnected(self._client, reason))
+            self._events.put(Disconnected(self._client, reason))
 
     def _new_link(self) -> Link:
         return Link(self._client, self._new_id(), self._limits, self._spool)
 
     def _deliver(self, link: Link, body: MessageBody) -> None:
-        self._events.put_nowait(Arrived(self._client, body.whole(), body.release))
+        self._events.put(Arrived(self._client, body.whole(), body.release))
 
     def _space_freed(self) -> None:
         for body in self._link.receiving.admit():

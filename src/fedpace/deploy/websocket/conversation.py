@@ -37,7 +37,7 @@ class Channel:
         *,
         sealed: bool,
     ) -> None:
-        self._socket, self._sealed, self._clock = socket, sealed, clock
+        self._socket, self._sealed, self._limits, self._clock = socket, sealed, limits, clock
         self._meter = Meter(limits, clock())
         self.pulse = Pulse(limits.heartbeat_s, clock())
         self.refusal: str | None = None  # why the connection was aborted by our own side
@@ -63,8 +63,9 @@ class Channel:
 
     async def farewell(self, reason: str) -> None:
         """Say why before it ends, if the peer still listens."""
-        with contextlib.suppress(ConnectionClosed):
-            await self.send(bye_bytes(reason))
+        with contextlib.suppress(ConnectionClosed, TimeoutError):
+            async with asyncio.timeout(self._limits.closing_seconds):
+                await self.send(bye_bytes(reason))
 
     def judge(self, loss: ConnectionClosed | None) -> None:
         """Raise ViolationError if the connection ended because the peer broke a rule that was checked below us."""

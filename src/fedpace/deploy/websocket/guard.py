@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.frames import Frame, Opcode
 
 MOST_UNSENT = 8 << 20  # bytes in the write buffer of a peer that makes us answer and does not read
+ANSWERED = (101, 403, 404)  # let in, or refused and counted by the gate
 
 
 def _ignore(reason: str) -> None:
@@ -60,21 +62,48 @@ class GuardedConnection(Connection):
 
 
 class GuardedServerConnection(GuardedConnection, ServerConnection):
-    """... on the server."""
+    """... on the server, where connections that never became a WebSocket are counted."""
+
+    count: Callable[[str], None]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.response is None or self.response.status_code not in ANSWERED:
+            type(self).count("http")
+        super().connection_lost(exc)
 
 
 class GuardedClientConnection(GuardedConnection, ClientConnection):
     """... on the client."""
 
 
-def guarded_server(unread_frames: int) -> type[GuardedServerConnection]:
+def guarded_server(unread_frames: int, count: Callable[[str], None]) -> type[GuardedServerConnection]:
     """The class that the library makes connections of, with its limit."""
-    return type("LimitedServerConnection", (GuardedServerConnection,), {"most_unread": unread_frames})
+    own = {"most_unread": unread_frames, "count": staticmethod(count)}
+    return type("LimitedServerConnection", (GuardedServerConnection,), own)
 
 
 def guarded_client(unread_frames: int) -> type[GuardedClientConnection]:
     """The same for a client."""
     return type("LimitedClientConnection", (GuardedClientConnection,), {"most_unread": unread_frames})
+
+
+class _PassOn(logging.Handler):
+    """Handshakes that fail are the peer's doing and counted elsewhere; other errors of the library are passed on."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        super().__init__(logging.ERROR)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not str(record.msg).startswith("opening handshake failed"):
+            self._log.handle(record)
+
+
+def quiet_logger(log: logging.Logger) -> logging.Logger:
+    """A logger for the library: strangers must not fill the log with tracebacks."""
+    logger = logging.Logger("fedpace.deploy.websockets", logging.ERROR)
+    logger.addHandler(_PassOn(log))
+    return logger
 
 
 class ConnectOnce(connect):

@@ -24,9 +24,12 @@ class Pulse:
 
 
 class Backoff:
-    """Seconds until the next attempt: uniform in [0, base 2^k), k failures, at most `cap`; for ever."""
+    """Seconds until the next attempt: uniform in [0, min(cap, base 2^k)), k failures; for ever.
 
-    def __init__(self, rng: np.random.Generator, base: float = 0.5, cap: float = 30.0) -> None:
+    The cap bounds how long a thousand clients need to find a server that is back, at some hundred handshakes a second.
+    """
+
+    def __init__(self, rng: np.random.Generator, base: float = 0.5, cap: float = 8.0) -> None:
         require_number(base, "backoff base", above=0, allowed="> 0")
         require_number(cap, "backoff cap", low=base, allowed=f">= its base ({base})")
         self._rng, self._base, self._cap = rng, base, cap

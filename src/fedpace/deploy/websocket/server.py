@@ -22,8 +22,9 @@ from fedpace.deploy.transport import Buffer, TransportEvent
 from fedpace.deploy.websocket.addresses import PATH, require_loopback
 from fedpace.deploy.websocket.chunks import ViolationError
 from fedpace.deploy.websocket.conversation import Channel, Conversation, FarewellError
+from fedpace.deploy.websocket.events import EventQueue
 from fedpace.deploy.websocket.gate import Gate
-from fedpace.deploy.websocket.guard import GuardedServerConnection, guarded_server
+from fedpace.deploy.websocket.guard import GuardedServerConnection, guarded_server, quiet_logger
 from fedpace.deploy.websocket.limits import TransportLimits
 from fedpace.deploy.websocket.link import random_id
 from fedpace.deploy.websocket.seats import REPLACED, Seat, Seats
@@ -62,8 +63,8 @@ class WebsocketServer:
         self._gate = Gate(clients, self._limits, revocations, alarm)
         self.rejected: Mapping[str, int] = self._gate.rejected
         spool = Spool(self._limits, spool_folder, self._space_freed)
-        self._events: asyncio.Queue[TransportEvent] = asyncio.Queue()
-        self._seats = Seats(self._gate, self._limits, spool, new_id, self._events.put_nowait)
+        self._events = EventQueue()
+        self._seats = Seats(self._gate, self._limits, spool, new_id, self._events.put)
         self._listener: Listener | None = None
         self._housekeeper: asyncio.Task[None] | None = None
 
@@ -87,7 +88,7 @@ class WebsocketServer:
             port,
             ssl=context,
             process_request=self._process_request,
-            create_connection=guarded_server(self._limits.unread_frames),
+            create_connection=guarded_server(self._limits.unread_frames, self._count),
             compression=None,
             ping_interval=None,
             max_size=self._limits.frame_bytes,
@@ -95,9 +96,10 @@ class WebsocketServer:
             open_timeout=self._limits.opening_seconds,
             close_timeout=self._limits.closing_seconds,
             server_header=None,
+            logger=quiet_logger(LOG),
             backlog=1024,
         )
-        self._housekeeper = asyncio.create_task(self._keep_house())
+        self._housekeeper = self._events.watch(self._keep_house())
 
     async def next(self) -> TransportEvent:
         return await self._events.get()
@@ -210,11 +212,12 @@ class WebsocketServer:
         self._gate.admit(hello.client, self._clock())
         seat = self._sit(hello, certificate)
         seat.conversation = conversation = Conversation(channel, seat.link, self._seats.deliver)
-        ended = await self._run(conversation)
-        if ended is None:
+        try:
+            ended = await self._run(conversation)
+            if ended is not None and seat.conversation is conversation:
+                self._seats.forget(hello.client, ended)
+        finally:
             self._seats.leave(seat, conversation, self._clock())
-        elif seat.conversation is conversation:
-            self._seats.forget(hello.client, ended)
 
     def _sit(self, hello: HelloFrame, certificate: PeerCertificate | None) -> Seat:
         try:
