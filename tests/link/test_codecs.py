@@ -281,7 +281,7 @@ def test_half_of_gaussian_entries_leave_a_fifth_of_the_square_at_a_bit_and_a_hal
 def test_a_frame_that_ternary_would_not_write_is_refused():
     codec, size = Ternary(1 / 2, index="bitmask"), 4
     frame = bytearray(codec.encode(SIGNED.astype(np.float32), RNG))
-    for at, value, what in ((24, 0xE0, "values"), (28, 0xC0, "negative"), (29, 0xE0, "bits after")):
+    for at, value in ((24, 0xE0), (28, 0xC0), (29, 0xE0)):
         broken = bytearray(frame)
         broken[at] = value
         with pytest.raises(FrameError):
