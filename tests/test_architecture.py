@@ -22,7 +22,7 @@ FILES = [file for file in sorted(SOURCE.rglob("*.py")) if OTHERS not in file.par
 RANKS = (
     {"untrusted"},
     {"errors", "random", "bibliography"},
-    {"disk", "statistics"},
+    {"disk", "display", "statistics"},
     {"vector"},
     {"loops"},
     {"kernels", "spill"},
@@ -30,6 +30,7 @@ RANKS = (
     {"aggregate"},  # caches are packed with the wire's own packer
     {"combinations", "limits"},
     {"algorithm"},
+    {"expressions"},
     {"server"},
     {"client"},
     {"compute"},
@@ -37,7 +38,7 @@ RANKS = (
     {"tasks", "record", "theory", "citations", "check"},
     {"algorithms", "experiment"},
     {"study"},
-    {"reproduce", "bench"},
+    {"reproduce", "bench", "deploy"},
     {"cli"},
 )
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
@@ -48,10 +49,10 @@ LONGEST = 300  # for any one file
 ONLY_IN = {
     "torch": ("tasks", "compute", "bench"),
     "sklearn": ("tasks",),
-    "time": ("experiment", "compute", "bench", "reproduce", "cli"),
+    "time": ("experiment", "compute", "bench", "reproduce", "cli", "deploy"),
     "random": (),
-    "socket": (),
-    "asyncio": (),
+    "socket": ("deploy",),
+    "asyncio": ("deploy",),
     "pickle": (),  # CIFAR is published that way; its two layouts are read without an unpickler
     "cloudpickle": ("compute",),  # to a child process of our own, and from nowhere else
     **dict.fromkeys(("fcntl", "grp", "posix", "pty", "pwd", "syslog", "termios", "tty"), ()),  # only on POSIX

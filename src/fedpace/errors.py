@@ -59,6 +59,11 @@ class DivergedError(FedpaceError):
     """Steps, or the updates that make them, are not finite any more."""
 
     run: Any = None  # the partial run
+    advice = ""  # what to do about it
+    clients: tuple[int, ...] = ()  # those that it happened to
+
+    def __str__(self) -> str:
+        return "; ".join(part for part in (super().__str__(), self.advice) if part)
 
 
 class StalledError(FedpaceError):

@@ -97,7 +97,10 @@ _INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it
     },
     "summary": {
         "real_seconds": Number,
+        "warm_up_seconds": Number,
         "compute": str,
+        "local_step": str,
+        "initial_metrics": {str: Number},
         "client_metric": {"metric": str, "values": [Number]},
     },
     "traffic": {"up": _LANE, "down": _LANE},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from fedpace.sim.distributions import (
     Between,
     DeviceQuantity,
     Distribution,
+    ForModel,
     Inverse,
     Values,
     as_numbers,
@@ -136,6 +137,12 @@ class Population:
     def with_windows(self, windows: Windows) -> Population:
         """The same devices, available only in these (client, from, to)."""
         return replace(self, windows=windows)
+
+    def for_model(self, multiply_accumulates: Callable[[], int | None]) -> Population:
+        """With the seconds per local step of a model that costs so much, where they depend on it."""
+        if not isinstance(self.step_s, ForModel):
+            return self
+        return replace(self, step_s=replace(self.step_s, used=multiply_accumulates()))
 
     def bind(self, clients: int, seed: int) -> Devices:
         """The devices of one run."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -58,6 +60,14 @@ class FlatModule:
         for part, training in self._modes:
             part.training = training
 
+    def others(self) -> dict[str, npt.NDArray[Any]]:
+        """The module's tensors that are not in the vector under their own name; frozen parameters are not copied."""
+        named = self.module.named_parameters(remove_duplicate=False)
+        frozen = {name for name, p in named if not p.requires_grad}
+        tensors = self.module.state_dict().items()
+        found = {name: t for name, t in tensors if isinstance(t, Tensor) and name not in self.layout.names}
+        return {name: _as_numpy(t) if name in frozen else _as_numpy(t).copy() for name, t in found.items()}
+
     def gradient(self, loss: Tensor) -> Tensor:
         """d loss / d vector, in a buffer that the next call overwrites."""
         parts = torch.autograd.grad(loss, self.parameters, allow_unused=True)
@@ -74,6 +84,12 @@ class FlatModule:
             view = self.vector[low:high].view(p.shape)
             view.copy_(p.data)
             p.data = view
+
+
+def _as_numpy(tensor: Tensor) -> npt.NDArray[Any]:
+    """numpy has no bfloat16, and float32 holds the same numbers."""
+    array: npt.NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+    return array
 
 
 def _dtype(parameters: list[Tensor]) -> torch.dtype:

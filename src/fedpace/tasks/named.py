@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from fedpace.display import html
 from fedpace.errors import require, require_count, unknown
 from fedpace.random import stream
 from fedpace.tasks import TASKS, networks
@@ -23,6 +24,7 @@ from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import CLASSIFICATION
 from fedpace.tasks.partition import Natural, Partition
 from fedpace.tasks.partition import partition as parsed
+from fedpace.tasks.partition.html import split_html
 from fedpace.tasks.torch_task import TorchTask
 from fedpace.vector import Vector, freeze
 
@@ -98,6 +100,9 @@ class LoadedTask(TorchTask):
         shown = self._show(x)
         held = [trained[part] for part in self.parts]
         return ClientSpread("accuracy", by_stratum(shown, self.test, tested, held))
+
+    def _repr_html_(self) -> str:
+        return split_html(f"{self.name}, {self.partition}", self.data.counts(self.parts), html.text(self))
 
     def __repr__(self) -> str:
         return (

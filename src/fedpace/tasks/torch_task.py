@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -16,6 +18,7 @@ from fedpace.compute.threads import one_thread
 from fedpace.local import SGD, Stopped
 from fedpace.random import stream
 from fedpace.tasks.batches import Positions, batches
+from fedpace.tasks.cost import multiply_accumulates
 from fedpace.tasks.descend import descend
 from fedpace.tasks.evaluation import ClientSpread, measured
 from fedpace.tasks.examples import Batch, Examples, seeded
@@ -25,7 +28,7 @@ from fedpace.tasks.fast.order import planned
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.mislabelled import Mislabelled
 from fedpace.tasks.objective import Objective
-from fedpace.tasks.statistics import normalisers, renew
+from fedpace.tasks.statistics import Statistics, normalisers, put, renew, taken
 from fedpace.vector import Layout, Vector, freeze
 
 SHARED_CLIENTS = 2000  # up to here all data is made ready at once
@@ -54,6 +57,7 @@ class TorchTask:
         self.clients = len(self.sizes)
         self._flat = FlatModule(network)
         self._given = self._flat.values()
+        self._estimated: tuple[Vector | None, list[Statistics]] = None, []  # of the last model evaluated
 
     def __getstate__(self) -> dict[str, object]:
         """Without what is made of the rest."""
@@ -88,6 +92,14 @@ class TorchTask:
     def batches(self, request: Request) -> Iterator[Positions]:
         """Positions within the client's data, one array per local step."""
         return batches(request, self.sizes[request.data])
+
+    @cached_property
+    def multiply_accumulates(self) -> int:
+        """Of the model, for one sample."""
+        self._flat.reset(self._given)
+        inputs, _ = self.test.take(np.arange(1))
+        with seeded(self.stochastic):
+            return multiply_accumulates(lambda: self.objective.call(self.network.eval(), inputs))
 
     # ---------------------------------------------------------------- training
 
@@ -167,6 +179,10 @@ class TorchTask:
             for client in range(self.clients):
                 self.client_data(client)
 
+    def warm_up(self, local: SGD) -> None:
+        """Take one local step, so that no session waits for what is compiled or set up at the first."""
+        self.solve(Request(0, 0, self._given, 0, local, 1, seed=0, data=0))
+
     def reference(self, request: Request) -> Vector:
         """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""
         delta, _ = self._reference(request, None)
@@ -215,6 +231,12 @@ class TorchTask:
         with self._evaluating():
             return measured(self._show(x), self.objective, self.test)
 
+    def other_tensors(self, x: Vector) -> dict[str, npt.NDArray[Any]]:
+        """What the module with the parameters `x` holds beside them, by name, as it is evaluated."""
+        with self._evaluating():
+            self._set(np.asarray(x, self._flat.dtype))
+        return self._flat.others()
+
     def training_loss(self, x: Vector) -> float:
         """The loss over the training data of all clients, every sample counting the same, in evaluation mode."""
         with self._evaluating():
@@ -247,7 +269,16 @@ class TorchTask:
         x = np.asarray(x, self._flat.dtype)
         if self._solver is not None and (shown := self._solver.network(x)) is not None:
             return shown
+        return self._set(x)
+
+    def _set(self, x: Vector) -> nn.Module:
+        """The network itself; statistics that were estimated for this very vector are used again."""
         self._flat.reset(x)
         if layers := normalisers(self.network):
-            renew(self.network, layers, self.objective, self.sizes, self.client_data)
+            for_this, statistics = self._estimated
+            if for_this is x and not x.flags.writeable:
+                put(layers, statistics)
+            else:
+                renew(self.network, layers, self.objective, self.sizes, self.client_data)
+                self._estimated = x, taken(layers)
         return self.network.eval()

@@ -83,12 +83,13 @@ def picture(
 ) -> Figure:
     """One metric over server steps, virtual seconds and traffic; the mean over seeds thick, each seed thin."""
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
+
+    from fedpace.display.figure import DisplayedFigure
 
     metric = metric or (goal[0] if goal else _metric(runs))
     unit, name = byte_unit(max(run.bytes_up + run.bytes_down for own in runs.values() for run in own))
     with rc_context(STYLE):
-        figure = Figure(figsize=(12, 4.2), layout="constrained")
+        figure = DisplayedFigure(figsize=(12, 4.2), layout="constrained")
         row = figure.subplots(1, 3, sharey=True)
         drawn = {label: [points(run, metric, unit) for run in own] for label, own in runs.items()}
         for at, (label, seeds) in enumerate(drawn.items()):

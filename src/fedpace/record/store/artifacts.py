@@ -14,6 +14,7 @@ import numpy as np
 from fedpace.algorithm import Algorithm
 from fedpace.disk import files
 from fedpace.errors import StorageError
+from fedpace.record.run.inference import known
 from fedpace.record.run.run import Run
 from fedpace.record.run.timeline import KINDS
 from fedpace.record.store.store import Entry, Store
@@ -50,7 +51,7 @@ def write(folder: Path, run: Run) -> None:
     if run.activities:
         columns = {**_activities(run.activities), **_fates(run.fates)}
         files.write(folder / TIMELINE, save(columns), durable=False, through=False)
-    files.write(folder / MODEL, save(dict(run.layout.split(run.model)), {"order": order}), through=False)
+    files.write(folder / MODEL, save(run.arrays(), {"order": order}), through=False)
 
 
 def load(store: Store, entry: Entry, algorithm: Algorithm | None = None) -> Run:
@@ -58,8 +59,9 @@ def load(store: Store, entry: Entry, algorithm: Algorithm | None = None) -> Run:
     folder = store.folder(entry.name)
     value: Any = algorithm or Described(entry.algorithm, entry.experiment.get("algorithm", ""))
     with _plain_errors(folder):
-        layout, model = _read_model(folder / MODEL)
+        layout, model, others = _read_model(folder / MODEL)
         activities, fates = _read_timeline(folder / TIMELINE)
+    facts = {name: fact for name, fact in entry.summary.items() if name != "initial_metrics"}
     return Run(
         algorithm=value,
         task=entry.task,
@@ -69,7 +71,9 @@ def load(store: Store, entry: Entry, algorithm: Algorithm | None = None) -> Run:
         model=model,
         layout=layout,
         counters=entry.counters,
-        summary={**entry.summary, "name": entry.name, "step_seconds": store.real_seconds(entry.id)},
+        initial_metrics=entry.summary.get("initial_metrics", {}),
+        other_tensors=known(others),
+        summary={**facts, "name": entry.name, "step_seconds": store.real_seconds(entry.id)},
         traffic=entry.traffic,
         activities=activities,
         fates=fates,
@@ -109,17 +113,19 @@ def _fates(rows: Sequence[Fate]) -> dict[str, Array]:
     }
 
 
-def _read_model(path: Path) -> tuple[Layout, Vector]:
+def _read_model(path: Path) -> tuple[Layout, Vector, dict[str, Array]]:
     """Empty for a run that has not come to its end."""
     if not path.exists():
-        return Layout((), ()), np.empty(0, np.float32)
+        return Layout((), ()), np.empty(0, np.float32), {}
     from safetensors import safe_open
 
     open_regular(path).close()  # a pipe would be waited for
     with safe_open(path, framework="numpy") as file:
-        tensors = {name: file.get_tensor(name) for name in json.loads(file.metadata()["order"])}
+        order = json.loads(file.metadata()["order"])
+        tensors = {name: file.get_tensor(name) for name in order}
+        others = {name: file.get_tensor(name) for name in file.keys() if name not in tensors}  # noqa: SIM118
     layout = Layout.of({name: tensor.shape for name, tensor in tensors.items()})
-    return layout, np.concatenate([tensor.reshape(-1) for tensor in tensors.values()])
+    return layout, np.concatenate([tensor.reshape(-1) for tensor in tensors.values()]), others
 
 
 def _column(name: str, column: Array) -> list[Any]:
