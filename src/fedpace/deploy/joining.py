@@ -12,7 +12,9 @@ from fedpace.compute.protocol import Request
 from fedpace.deploy import messages
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.messages import Message, MessageKind
-from fedpace.deploy.participant import Owner, Participant, Reaction
+from fedpace.deploy.owner import Owner
+from fedpace.deploy.participant import Participant
+from fedpace.deploy.reaction import Reaction
 from fedpace.deploy.threads import to_the_end
 from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected
 from fedpace.errors import RemoteError

@@ -7,72 +7,28 @@ messages, stop the training under way, begin another.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from fedpace.client import Client, ClientConfig, ClientState, Session
-from fedpace.compute.protocol import Request
+from fedpace.client import Client, ClientConfig, Session
 from fedpace.deploy import messages
 from fedpace.deploy.measures import model_sha256
 from fedpace.deploy.messages import Envelope, Message, MessageKind
+from fedpace.deploy.owner import Owner
 from fedpace.deploy.plan import RunPlan
+from fedpace.deploy.reaction import Reaction, Remembered
 from fedpace.errors import RemoteError, require
 from fedpace.link import Dense
 from fedpace.pace.protocol import Continuous, Interruptible
 from fedpace.server import Parcel, Update
+from fedpace.sim.training import request
 from fedpace.vector import Layout, Vector, freeze
 
 NO_RUN = bytes(16)
 ORIGINS = 4  # sessions that may wait for an answer, and some more
 REUSE_ANY = -1  # any broadcast is wanted, also one that was trained on before
-
-Accept = Callable[[], bool]
-ChooseSteps = Callable[[int], int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """What the owner of a client decides.
-
-    `accept()`: whether it takes work now (battery, hours). `steps(planned)`: how many local steps it takes, 1..planned.
-    `rules`: rules of one's own that may occur in a plan. `expect`: the digest, in hexadecimal, of the only plan that it
-    takes part in.
-    """
-
-    accept: Accept = lambda: True
-    steps: ChooseSteps = lambda planned: planned
-    rules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    expect: str | None = None
-
-    def read(self, text: str) -> RunPlan:
-        """The plan, if it is one the owner takes part in."""
-        plan = RunPlan.read(text, self.rules)
-        pinned = self.expect is None or plan.digest.hex() == self.expect.lower()
-        require(pinned, "the plan's digest", plan.digest.hex(), f"{self.expect}, as its owner expects")
-        return plan
-
-
-@dataclass(slots=True)
-class Remembered:
-    """What a client keeps on its disk."""
-
-    client: ClientState = field(default_factory=ClientState)
-    acknowledged: int = 0  # its last session that it knows was taken: its memories are those after that one
-    stamp: tuple[int, int] = (0, 0)  # the latest server it heard from
-    initial: Vector | None = None  # the server's, where this machine made another one
-    origins: dict[int, int] = field(default_factory=dict)  # session -> where its model is in the journal
-
-
-@dataclass(slots=True)
-class Reaction:
-    save: bool = False
-    send: list[Message] = field(default_factory=list)
-    stop: bool = False
-    train: Request | None = None
-    evaluate: tuple[int, Vector] | None = None  # version and model
-    bye: str | None = None  # the run is over, or it cannot take part; why
 
 
 class Participant:
@@ -269,20 +225,7 @@ class Participant:
         require(1 <= steps <= session.steps, "steps of a session", steps, f"in 1..{session.steps}")
         client.state.running = session = replace(session, steps=steps)
         self._reaction.save = True
-        self._reaction.train = self._request(session)
-
-    def _request(self, session: Session) -> Request:
-        return Request(
-            client=self._client.number,
-            data=self.data,
-            session=session.number,
-            start=session.start,
-            version=session.version,
-            local=self._client.config.algorithm.local,
-            steps=session.steps,
-            seed=self.seed,
-            correction=session.correction,
-        )
+        self._reaction.train = replace(request(client, session), data=self.data)
 
     def _polled(self, message: Message) -> None:
         if self._client.polled():
