@@ -20,8 +20,6 @@ from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Discon
 from fedpace.errors import RemoteError
 from fedpace.vector import Layout, Vector
 
-OWNER_S = 10.0  # how often the owner is asked again whether it takes work
-
 
 class LocalTask(Protocol):
     """What a client's machine has: the model and its own data. Any `Task`; `train_until` where it may be stopped."""
@@ -80,9 +78,8 @@ class Joining:
         data: int = 0,
         owner: Owner | None = None,
         memory: ClientMemory | None = None,
-        owner_s: float = OWNER_S,
     ) -> None:
-        self.task, self.transport, self.memory, self._owner_s = task, transport, memory, owner_s
+        self.task, self.transport, self.memory = task, transport, memory
         owner = Owner() if owner is None else owner
         self.participant = Participant(task.layout, task.initial, task.samples(data), data, owner)
         if memory is not None:
@@ -99,6 +96,8 @@ class Joining:
             while True:
                 reaction = self._handle(await self._happened.get())
                 await self._react(reaction)
+                if reaction.error is not None:
+                    raise reaction.error
                 if reaction.bye is not None:
                     return reaction.bye
         finally:
@@ -119,7 +118,7 @@ class Joining:
 
     async def _look_up(self) -> None:
         while True:
-            await asyncio.sleep(self._owner_s)
+            await asyncio.sleep(self.participant.owner.ask_every_s)
             self._happened.put_nowait(MessageKind.READY)
 
     def _handle(self, what: object) -> Reaction:

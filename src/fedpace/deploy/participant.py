@@ -17,9 +17,9 @@ from fedpace.deploy import messages
 from fedpace.deploy.measures import model_sha256
 from fedpace.deploy.messages import Envelope, Message, MessageKind
 from fedpace.deploy.owner import Owner
-from fedpace.deploy.plan import RunPlan
+from fedpace.deploy.plan import RunPlan, digest
 from fedpace.deploy.reaction import Reaction, Remembered
-from fedpace.errors import RemoteError, require
+from fedpace.errors import ConfigError, RemoteError, require
 from fedpace.link import Dense
 from fedpace.pace.protocol import Continuous, Interruptible
 from fedpace.server import Parcel, Update
@@ -137,10 +137,16 @@ class Participant:
             self._settle(header)
 
     def _begin_run(self, run: bytes, header: Mapping[str, Any]) -> None:
-        plan = self.owner.read(header["plan"])
         if run != self.envelope.run:  # what it remembers is of another run
             self.memory = Remembered(stamp=tuple(header["stamp"]))
-        self.envelope, self.plan_text, self.seed = Envelope(run, plan.digest), plan.text, header["seed"]
+        self.envelope = Envelope(run, digest(header["plan"]))
+        try:
+            plan = self.owner.read(header["plan"])
+        except ConfigError as error:
+            self._say(Message(MessageKind.LEAVE))
+            self._reaction.error = error
+            return
+        self.plan_text, self.seed = plan.text, header["seed"]
         made = self.initial(self.seed) if self.memory.initial is None else self.memory.initial
         if model_sha256(made) == header["initial"]:
             self._start(plan, header, made)
@@ -301,19 +307,14 @@ class Participant:
             return  # the answer to a message that was repeated
         another = client.acknowledged(receipt)
         self.memory.acknowledged = max(self.memory.acknowledged, receipt.taken)
-        if not receipt.accepted:
-            self._start_over(upload)
+        if not receipt.accepted:  # one that trains continuously may train on the same model again
+            client.state.seen = min(client.state.seen, upload.version - 1)
         if another:
             self._upload()
         deferred, self._deferred = self._deferred, None
         if deferred is not None:
             self._interrupted(deferred)
         self._want()
-
-    def _start_over(self, upload: Update) -> None:
-        """A refused update: a client that trains continuously may train on the same model again."""
-        state = self._client.state
-        state.seen = min(state.seen, upload.version - 1)
 
     # ------------------------------------------------------------ what it asks for
 

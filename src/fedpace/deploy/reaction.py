@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fedpace.client import ClientState
 from fedpace.compute.protocol import Request
 from fedpace.deploy.messages import Message
+from fedpace.errors import ConfigError
 from fedpace.vector import Vector
 
 
@@ -28,4 +29,5 @@ class Reaction:
     stop: bool = False
     train: Request | None = None
     evaluate: tuple[int, Vector] | None = None  # version and model
-    bye: str | None = None  # the run is over, or it cannot take part; why
+    bye: str | None = None  # the run is over; why
+    error: ConfigError | None = None  # it cannot take part
