@@ -116,9 +116,7 @@ class Client:
         frames = {"resync": wire.build(wire.Kind.RESYNC, round=parcel.round)}
         version = parcel.version if self.config.averaging is None else WHOLE_MODEL
         session, generation = self.state.sessions + 1, parcel.generation
-        return Update(
-            self.number, session, version, parcel.round, 0, 0.0, self.samples, frames, generation
-        )
+        return Update(self.number, session, version, parcel.round, 0, 0.0, self.samples, frames, generation)
 
     def _received(self, parcel: Parcel) -> Vector:
         s, config = self.state, self.config

@@ -45,6 +45,7 @@ class MessageKind(IntEnum):
     DROPPED = 6  # the session you wait for comes to nothing
     EVALUATED = 7
     LEAVE = 8
+    LACK = 9  # I made another initial model: send yours
     # server -> client
     WELCOME = 32
     INITIAL = 33  # the initial model, where the client made another one
@@ -69,8 +70,9 @@ _MODEL = {
 }
 _SCHEMA: dict[MessageKind, dict[str, Any]] = {
     MessageKind.HELLO: {
+        "greeting": Whole,  # counted by the client: the welcome says which one it answers
+        "restarted": bool,
         "samples": Number,
-        "initial": str,
         "acknowledged": Whole,
         "upload": Whole,
         "doing": ([Whole], None),
@@ -84,6 +86,7 @@ _SCHEMA: dict[MessageKind, dict[str, Any]] = {
         "a_norm1": Number,
         "samples": Number,
         "generation": Whole,
+        "origin": Whole,  # the journal position of the model it started from, of which one may have come twice
         "frames": _FRAMES,
     },
     MessageKind.WANT: {"newer_than": Whole},
@@ -92,7 +95,9 @@ _SCHEMA: dict[MessageKind, dict[str, Any]] = {
     MessageKind.DROPPED: {"round": Whole},
     MessageKind.EVALUATED: {"version": Whole, "samples": Number, "metrics": {str: Number}},
     MessageKind.LEAVE: {},
+    MessageKind.LACK: {},
     MessageKind.WELCOME: {
+        "greeting": Whole,
         "client": Whole,
         "clients": Whole,
         "rounds": Whole,
@@ -100,7 +105,7 @@ _SCHEMA: dict[MessageKind, dict[str, Any]] = {
         "plan": str,
         "taken": Whole,
         "forget": bool,
-        "known": bool,
+        "initial": str,
         "stamp": _STAMP,
     },
     MessageKind.INITIAL: {"frames": _FRAMES},
@@ -176,6 +181,14 @@ def welcomed(data: Buffer) -> tuple[bytes, Message]:
     return run, Message(kind, _header(kind, text))
 
 
+def greeting(data: Buffer) -> Message:
+    """A HELLO, of whatever run and plan the client knows."""
+    kind, _, _, text, body = _parts(data)
+    if kind is not MessageKind.HELLO or len(body):
+        raise RemoteError(f"a client must say hello first; got {kind.name}")
+    return Message(kind, _header(kind, text))
+
+
 def _parts(data: Buffer) -> tuple[MessageKind, bytes, bytes, bytes, memoryview]:
     whole = memoryview(data)
     if len(whole) < PREFIX.size:
@@ -223,7 +236,7 @@ def _frames(header: Mapping[str, Any], body: memoryview) -> dict[str, bytes]:
 # ---------------------------------------------------------------- the machines' values as messages
 
 
-def of_update(update: Update) -> Message:
+def of_update(update: Update, origin: int = 0) -> Message:
     header = {
         "session": update.session,
         "version": update.version,
@@ -232,13 +245,17 @@ def of_update(update: Update) -> Message:
         "a_norm1": update.a_norm1,
         "samples": update.samples,
         "generation": update.generation,
+        "origin": origin,
     }
     return Message(MessageKind.UPDATE, header, update.frames)
 
 
+_OF_THE_WIRE = ("frames", "origin")  # in the header of an update, and no fields of it
+
+
 def to_update(client: int, message: Message) -> Update:
     """The update of this client; which fields are sound, the server's admission says."""
-    header = {name: value for name, value in message.header.items() if name != "frames"}
+    header = {name: value for name, value in message.header.items() if name not in _OF_THE_WIRE}
     return Update(client=client, frames=message.frames, **header)
 
 

@@ -23,14 +23,14 @@ LONGEST = 100_000  # characters of a plan
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """What all clients of a run must agree on."""
 
     algorithm: Algorithm
     text: str
 
     @classmethod
-    def of(cls, algorithm: Algorithm, own: Mapping[str, Callable[..., Any]] | None = None) -> Plan:
+    def of(cls, algorithm: Algorithm, own: Mapping[str, Callable[..., Any]] | None = None) -> RunPlan:
         """The plan of an algorithm; ConfigError if it cannot be deployed, or read back from its text."""
         refuse_literal(algorithm)
         plan = cls.read(repr(algorithm), own)
@@ -39,14 +39,21 @@ class Plan:
         return plan
 
     @classmethod
-    def read(cls, text: str, own: Mapping[str, Callable[..., Any]] | None = None) -> Plan:
+    def read(cls, text: str, own: Mapping[str, Callable[..., Any]] | None = None) -> RunPlan:
         """The plan that a server sent. `own`: further rules that may occur in it, by name."""
         require(len(text) <= LONGEST, "a plan", len(text), f"of at most {LONGEST} characters")
-        names = {**rule_classes(), "Algorithm": Algorithm, "Limits": Limits, **(own or {})}
+        names: dict[str, Callable[..., Any]] = {
+            **rule_classes(),
+            "Algorithm": Algorithm,
+            "Limits": Limits,
+            **(own or {}),
+        }
         try:
             algorithm = evaluate(ast.parse(text, mode="eval").body, names)
         except (SyntaxError, RecursionError, MemoryError) as error:
-            raise ConfigError(f"a plan must be the text of an algorithm; got {text[:80]!r} ({error})") from None
+            raise ConfigError(
+                f"a plan must be the text of an algorithm; got {text[:80]!r} ({error})"
+            ) from None
         require(isinstance(algorithm, Algorithm), "a plan", text[:80], "the text of an Algorithm")
         refuse_literal(algorithm)
         return cls(algorithm, text)
@@ -62,7 +69,10 @@ def refuse_literal(algorithm: Algorithm) -> None:
         literal = isinstance(rule, Lazy) and rule.reference == "raw"
         literal = literal or isinstance(rule, CompressedModel) and rule.first == "zero"
         require(
-            not literal, "mode", "literal", '"as_published" on real clients: "literal" exists in simulation only'
+            not literal,
+            "mode",
+            "literal",
+            '"as_published" on real clients: "literal" exists in simulation only',
         )
 
 
