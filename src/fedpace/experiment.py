@@ -215,7 +215,7 @@ def _evaluated(history: History) -> bool:
 
 def _devices(simulation: Simulation) -> dict[str, str]:
     """How long a local step takes, where that depends on the model."""
-    step_s = simulation.devices.population.step_s
+    step_s = getattr(simulation.devices.population, "step_s", None)
     return {"local_step": str(step_s)} if isinstance(step_s, ForModel) else {}
 
 
