@@ -258,6 +258,17 @@ def test_no_file_names_a_place_on_one_machine() -> None:
     assert found == []
 
 
+def test_verbs_import_helpers_and_nobody_imports_a_verb() -> None:
+    """A verb is found by its name; what two verbs share lives beside `verbs/`."""
+    wrong = [
+        f"{file.relative_to(SOURCE)} imports {module}"
+        for file in FILES
+        for module, _ in imports(file)
+        if module.startswith("fedpace.cli.verbs")
+    ]
+    assert wrong == []
+
+
 def test_a_class_name_means_one_thing() -> None:
     homes: dict[str, list[str]] = {}
     for file in FILES:

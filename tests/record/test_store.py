@@ -90,7 +90,7 @@ def test_a_name_is_given_once(store: Store) -> None:
 
 
 def test_an_unknown_run_is_answered_with_the_nearest(store: Store) -> None:
-    with pytest.raises(ConfigError, match="no run is kept"):
+    with pytest.raises(ConfigError, match="no saved runs"):
         store["nigth"]
     begin(store, "night")
     with pytest.raises(ConfigError, match="did you mean night"):

@@ -1,4 +1,4 @@
-"""What the run store is told of a run at its beginning and at its end."""
+"""A run in the run store: its beginning, its end, its state and its facts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fedpace.errors import DivergedError, FedpaceError, InterruptedRun, StalledE
 if TYPE_CHECKING:
     from fedpace.cli.execution import Experiment
     from fedpace.record import Run
+    from fedpace.record.rows import Listed
     from fedpace.record.store.store import Entry, Store
     from fedpace.record.store.writer import Writer
 
@@ -63,3 +64,20 @@ def completed(run: Run, entry: Entry, writer: Writer) -> Run:
     """What the store knows beside the result, as facts about this execution."""
     known = {"name": entry.name, "step_seconds": writer.real_seconds}
     return replace(run, summary={**run.summary, **known})
+
+
+def state(store: Store, entry: Entry | Listed) -> str:
+    """Its status; a run that no process works on any more has died. The others need not be asked about."""
+    if entry.status == "running" and not store.is_alive(entry):
+        return "died"
+    return entry.status
+
+
+def facts(entry: Entry) -> dict[str, str]:
+    """Configuration, command, versions and machine, as text."""
+    command = " ".join(["fedpace run", *entry.arguments]) if entry.arguments else ""
+    groups = {
+        group: ", ".join(f"{name} {value}" for name, value in entry.about.get(group, {}).items())
+        for group in ("versions", "machine")
+    }
+    return {**entry.experiment, "command": command, **groups}

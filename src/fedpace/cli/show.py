@@ -66,8 +66,8 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     rows += [
         ("server steps", _steps(run)),
         ("virtual time", format_seconds(run.virtual_seconds)),
-        ("sent up", format_bytes(run.bytes_up)),
-        ("sent down", format_bytes(run.bytes_down)),
+        ("uploaded", format_bytes(run.bytes_up)),
+        ("downloaded", format_bytes(run.bytes_down)),
     ]
     rows += [
         (label, f"{run.counters[name]:,}") for name, label in _COUNTERS.items() if run.counters.get(name)

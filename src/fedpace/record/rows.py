@@ -70,7 +70,7 @@ _LANE = dict.fromkeys(
     ),
     Number,
 )
-_SHAPES: dict[str, Any] = {
+_SHAPES: dict[str, object] = {
     "id": Whole,
     **dict.fromkeys(("name", "status", "algorithm", "task", "fingerprint", "note"), str),
     "began": datetime,
@@ -84,6 +84,7 @@ _SHAPES: dict[str, Any] = {
     "summary": {str: object},
     "traffic": {str: {str: object}},
 }
+<<<<<<< HEAD
 _INSIDE: dict[str, dict[str, Any]] = {  # what must be of this shape where it is there
     "about": {
         "versions": {str: object},
@@ -98,6 +99,11 @@ _INSIDE: dict[str, dict[str, Any]] = {  # what must be of this shape where it is
         "compute": str,
         "client_metric": {"metric": str, "values": [Number]},
     },
+=======
+_INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it is there
+    "about": {"versions": {str: object}, "machine": {str: object}, "papers": [str]},
+    "summary": {"real_seconds": Number, "compute": str},
+>>>>>>> 6455f13c87bbdc4b22ec74fce85d54c2eab5c391
     "traffic": {"up": _LANE, "down": _LANE},
 }
 
@@ -115,7 +121,7 @@ def entry(row: Any) -> Entry:
 
 
 LISTED = ("id", *(each.name for each in fields(Listed)))  # columns, as far as runs have them
-_LISTED: dict[str, Any] = {
+_LISTED: dict[str, object] = {
     **{name: shape for name, shape in _SHAPES.items() if name in LISTED[1:]},
     "steps": Whole,
     "metrics": {str: Number},
@@ -139,7 +145,7 @@ def _damaged(name: object, wrong: Sequence[str]) -> StorageError:
     return StorageError(f"the run store has a damaged run, {name!r}: {', '.join(wrong)} of another kind")
 
 
-def _fits_inside(value: Mapping[str, Any], shapes: Mapping[str, Any]) -> bool:
+def _fits_inside(value: Mapping[str, object], shapes: Mapping[str, object]) -> bool:
     return all(fits(value[name], shape) for name, shape in shapes.items() if name in value)
 
 
@@ -154,7 +160,7 @@ def _read(row: Any, name: str, is_json: bool) -> Any:
         return None
 
 
-def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> dict[str, Any]:
+def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> dict[str, object]:
     """A step as a row of its table."""
     return {
         "run": run,
@@ -169,7 +175,7 @@ def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> di
     }
 
 
-STEP: dict[str, Any] = {
+STEP: dict[str, object] = {
     "version": Whole,
     "virtual_seconds": Number,
     "clients": [Whole],

@@ -1,4 +1,4 @@
-"""The big parts of a run as safetensors files in its folder: the model, and who did what when."""
+"""The big parts of a run as safetensors files in its folder: the model, and the client timeline."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fedpace.algorithm import Algorithm
 from fedpace.disk import files
 from fedpace.errors import StorageError
 from fedpace.record.run.run import Run
@@ -52,7 +53,7 @@ def write(folder: Path, run: Run) -> None:
     files.write(folder / MODEL, save(dict(run.layout.split(run.model)), {"order": order}), through=False)
 
 
-def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:
+def load(store: Store, entry: Entry, algorithm: Algorithm | None = None) -> Run:
     """A run as the store knows it; `algorithm` is its value, where the caller can make it."""
     folder = store.folder(entry.name)
     value: Any = algorithm or Described(entry.algorithm, entry.experiment.get("algorithm", ""))
@@ -88,7 +89,7 @@ def _plain_errors(folder: Path) -> Iterator[None]:
         raise StorageError(f"the files of a run in {folder} are damaged ({error})") from None
 
 
-def _activities(rows: Sequence[Activity]) -> dict[str, Any]:
+def _activities(rows: Sequence[Activity]) -> dict[str, Array]:
     return {
         "activity.client": np.array([a.client for a in rows], np.int64),
         "activity.start": np.array([a.start for a in rows], np.float64),
@@ -99,7 +100,7 @@ def _activities(rows: Sequence[Activity]) -> dict[str, Any]:
     }
 
 
-def _fates(rows: Sequence[Fate]) -> dict[str, Any]:
+def _fates(rows: Sequence[Fate]) -> dict[str, Array]:
     return {
         "fate.client": np.array([f.client for f in rows], np.int64),
         "fate.session": np.array([f.session for f in rows], np.int64),

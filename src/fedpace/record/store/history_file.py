@@ -122,7 +122,7 @@ def _append(path: Path, offset: int, data: bytes) -> None:
         os.fsync(handle)
 
 
-def _rows(history: History, at: Position) -> Iterator[list[Any]]:
+def _rows(history: History, at: Position) -> Iterator[list[object]]:
     for step in history.steps[at.steps :]:
         learned = {name: float(value) for name, value in step.metrics.items()}
         yield [

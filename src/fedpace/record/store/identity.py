@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+<<<<<<< HEAD
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from types import CodeType, FunctionType
 from typing import Any
+=======
+>>>>>>> 6455f13c87bbdc4b22ec74fce85d54c2eab5c391
 
 from fedpace.compute.protocol import Task
 from fedpace.vector import Vector
@@ -16,7 +19,12 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of objects without a repr of their 
 
 
 def identity(
-    algorithm: Any, task: Task, population: Any, seed: int, initial: Vector | None = None, **more: object
+    algorithm: object,
+    task: Task,
+    population: object,
+    seed: int,
+    initial: Vector | None = None,
+    **more: object,
 ) -> dict[str, str]:
     """The experiment in text: equal texts, equal results. `more`: other options that decide the outcome.
 

@@ -76,7 +76,7 @@ class Store:
         fingerprint: str,
         experiment: Mapping[str, str],
         arguments: Sequence[str] = (),
-        about: Mapping[str, Any] | None = None,
+        about: Mapping[str, object] | None = None,
     ) -> Entry:
         """A new run, under its name or a free one made of algorithm, task and number."""
         row = {
@@ -183,7 +183,7 @@ class Store:
             run: int | None = connection.execute(sql.select(RUNS.c.id).where(RUNS.c.name == name)).scalar()
             if run is None:
                 names = [str(other) for other in connection.execute(sql.select(RUNS.c.name)).scalars()]
-                raise unknown("run", name, names) if names else ConfigError(f"no run is kept; got {name!r}")
+                raise unknown("run", name, names) if names else ConfigError(f"no saved runs; got {name!r}")
         return run
 
     def entries(self) -> list[Entry]:
