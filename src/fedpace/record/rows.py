@@ -11,7 +11,7 @@ from typing import Any
 
 from fedpace.errors import StorageError
 from fedpace.sim.observer import StepRecord
-from fedpace.untrusted import Number, Whole, fits
+from fedpace.untrusted import Number, Whole, brief, fits
 
 # One or several parts between slashes: a study's runs are STUDY/row/seed. No part can be `..` or empty.
 NAME = re.compile(r"(?=.{1,100}$)[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
@@ -84,8 +84,7 @@ _SHAPES: dict[str, object] = {
     "summary": {str: object},
     "traffic": {str: {str: object}},
 }
-<<<<<<< HEAD
-_INSIDE: dict[str, dict[str, Any]] = {  # what must be of this shape where it is there
+_INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it is there
     "about": {
         "versions": {str: object},
         "machine": {str: object},
@@ -99,11 +98,6 @@ _INSIDE: dict[str, dict[str, Any]] = {  # what must be of this shape where it is
         "compute": str,
         "client_metric": {"metric": str, "values": [Number]},
     },
-=======
-_INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it is there
-    "about": {"versions": {str: object}, "machine": {str: object}, "papers": [str]},
-    "summary": {"real_seconds": Number, "compute": str},
->>>>>>> 6455f13c87bbdc4b22ec74fce85d54c2eab5c391
     "traffic": {"up": _LANE, "down": _LANE},
 }
 
@@ -158,6 +152,24 @@ def _read(row: Any, name: str, is_json: bool) -> Any:
         return json.loads(value)
     except (ValueError, TypeError, RecursionError):
         return None
+
+
+def facts(entry: Entry) -> dict[str, str]:
+    """Configuration, command, versions and machine, as text."""
+    command = " ".join(["fedpace run", *entry.arguments]) if entry.arguments else ""
+    groups = {
+        group: ", ".join(f"{name} {value}" for name, value in entry.about.get(group, {}).items())
+        for group in ("versions", "machine")
+    }
+    return {**entry.experiment, "command": command, **groups}
+
+
+def clients(entry: Entry) -> int:
+    """Those of the task, including those that never participated."""
+    text = entry.experiment.get("clients", "")
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise StorageError(f"the run store has a damaged run, {entry.name!r}: its clients are {brief(text)}")
+    return int(text)
 
 
 def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> dict[str, object]:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-<<<<<<< HEAD
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from types import CodeType, FunctionType
-from typing import Any
-=======
->>>>>>> 6455f13c87bbdc4b22ec74fce85d54c2eab5c391
 
 from fedpace.compute.protocol import Task
 from fedpace.vector import Vector
