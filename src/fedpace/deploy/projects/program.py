@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fedpace.compute.protocol import Request
-from fedpace.deploy.participant import Owner
+from fedpace.deploy.owner import Owner
 from fedpace.errors import ConfigError, require
 from fedpace.vector import Vector
 
