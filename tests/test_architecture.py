@@ -35,7 +35,7 @@ RANKS = (
     {"client"},
     {"compute"},
     {"sim"},
-    {"tasks", "record", "theory", "citations", "check"},
+    {"tasks", "record", "theory", "citations", "check", "interruption"},
     {"algorithms", "experiment"},
     {"study"},
     {"reproduce", "bench", "deploy"},

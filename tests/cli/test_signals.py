@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fedpace.cli.signals import interruptible
+from fedpace.interruption import interruptible
 from fedpace.record.store import checkpoint
 from fedpace.record.store.store import Store
 
@@ -29,7 +29,8 @@ WORDS = RUN.split()
 # The run waits at step 20 until a signal has come, or until its standard input says go.
 SLOW = """
 import select, sys
-from fedpace.cli import main, signals
+from fedpace import interruption as signals
+from fedpace.cli import main
 from fedpace.record.store.writer import Writer
 
 came, recorded, seen = signals.Interruption.came, Writer.recorded, []
@@ -181,7 +182,8 @@ def test_signals_that_come_while_the_result_is_written_do_not_cut_it_short(home:
     """A terminal that closes sends SIGHUP twice: once by the shell, once by the kernel."""
     code = """
 import signal, sys
-from fedpace.cli import book, main
+from fedpace.cli import main
+from fedpace.record.store import booking as book
 from fedpace.record.store.writer import Writer
 recorded, end = Writer.recorded, book.end
 def told(self, record, x):

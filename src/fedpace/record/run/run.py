@@ -14,7 +14,7 @@ from fedpace.record.run import timeline, usage
 from fedpace.record.run.inference import NONE, OtherTensors
 from fedpace.record.run.units import format_bytes, format_seconds
 from fedpace.sim.observer import Activity, Fate, StepRecord
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Layout, Vector, model_sha256
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -141,6 +141,8 @@ class Run:
             "task": self.task,
             "seed": self.seed,
             "rounds": self.rounds,
+            "run": self.summary.get("name"),
+            "model_sha256": model_sha256(self.model),
             "final": self.final,
             "traffic": self.traffic,
         }
