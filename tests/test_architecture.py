@@ -40,6 +40,7 @@ RANKS = (
     {"study"},
     {"reproduce", "bench", "deploy"},
     {"cli"},
+    {"__main__"},
 )
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
 MAY_ALSO = {("local", "fedpace.aggregate.protocol")}  # corrections see the same updates as aggregation

@@ -19,6 +19,7 @@ import pytest
 from fedpace.interruption import interruptible
 from fedpace.record.store import checkpoint
 from fedpace.record.store.store import Store
+from results import unnamed
 
 ROOT = Path(__file__).parents[2]
 RUN = (
@@ -116,7 +117,7 @@ def test_a_checkpoint_is_saved_and_the_run_goes_on_to_the_same_bits(
     head, _ = checkpoint.read(home / "runs" / "night" / checkpoint.CURRENT)
     assert head["version"] == 20
     assert fedpace("resume", "night", "--quiet", "--json", home / "r.json").code == 0
-    assert (home / "r.json").read_bytes() == whole
+    assert unnamed(home / "r.json") == whole
 
 
 def test_workers_that_are_told_too_do_not_spoil_it(home: Path) -> None:
@@ -141,7 +142,7 @@ def test_what_is_ignored_stays_ignored(name: str, home: Path, whole: bytes) -> N
         os.killpg(process.pid, number)
         _, said = process.communicate("go\n", timeout=600)
     assert (process.returncode, said) == (0, "")
-    assert result.read_bytes() == whole
+    assert unnamed(result) == whole
 
 
 def test_a_terminal_that_closes(home: Path) -> None:

@@ -13,7 +13,7 @@ from fedpace.cli import show as tables
 
 if TYPE_CHECKING:
     from fedpace.deploy.identity.enrolment import Identities
-    from fedpace.deploy.projects.serving import Study
+    from fedpace.deploy.projects.serving import StudyFolder
     from fedpace.record import Run
 
 
@@ -44,7 +44,7 @@ def warn_of_expiry(identities: Identities) -> None:
 
 def run_and_show(
     args: argparse.Namespace,
-    study: Study,
+    study: StudyFolder,
     work: Callable[..., Run],
     how_to_continue: str,
     name: str | None = None,
@@ -73,7 +73,7 @@ def show(args: argparse.Namespace, run: Run) -> None:
     from fedpace.disk import files
 
     if args.json:
-        files.write(args.json, run.to_json().encode())
+        files.write(args.json, run.to_json(named=True).encode())
     if args.plot:
         run.plot(args.plot)
     if not args.quiet:

@@ -62,7 +62,7 @@ def _finish(run: Run, task: Task, args: argparse.Namespace) -> None:
     from fedpace.record.run import timeline
 
     if args.json:
-        files.write(args.json, run.to_json().encode())
+        files.write(args.json, run.to_json(named=True).encode())
     if args.timeline:
         timeline.write(run.timeline(), args.timeline)
     if args.save:

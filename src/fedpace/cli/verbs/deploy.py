@@ -95,10 +95,10 @@ def _new(args: argparse.Namespace) -> int:
 
 
 def _try(args: argparse.Namespace) -> int:
-    from fedpace.deploy.projects.serving import Study
+    from fedpace.deploy.projects.serving import StudyFolder
     from fedpace.deploy.projects.trying import try_study
 
-    study = Study.read(args.study)
+    study = StudyFolder.read(args.study)
     name = args.name or _free_name(study.settings.name, study.place)
     args.plot = args.plot or str(study.settings.folder / f"{name.replace('/', '-')}.png")
 

@@ -23,9 +23,9 @@ def command(args: argparse.Namespace) -> int:
     Listens until all server steps are taken. Everything that arrives is in a journal before it is acknowledged:
     after any end, a crash included, the same command continues where it was.
     """
-    from fedpace.deploy.projects.serving import Study, serve_study
+    from fedpace.deploy.projects.serving import StudyFolder, serve_study
 
-    study = Study.read(args.study)
+    study = StudyFolder.read(args.study)
     identities = None if args.insecure else study.identities
     host, port = study.settings.listen
     if identities is not None:

@@ -30,7 +30,7 @@ RUNS = "runs"
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class StudyFolder:
     """A study's folder, read."""
 
     settings: Settings
@@ -38,7 +38,7 @@ class Study:
     algorithm: Algorithm
 
     @classmethod
-    def read(cls, folder: str | Path) -> Study:
+    def read(cls, folder: str | Path) -> StudyFolder:
         settings = read_settings(folder)
         program = Program(settings.folder / CLIENT_FILE)
         return cls(settings, program, settings.built(program.rules))
@@ -72,7 +72,7 @@ Listen = Callable[[], Awaitable[WebsocketServer]]
 
 
 def serve_study(
-    study: Study,
+    study: StudyFolder,
     listen: Listen,
     *,
     name: str,
@@ -147,7 +147,7 @@ class _Saving:
 
 
 @contextlib.contextmanager
-def _saved(study: Study, name: str, store: Store | None) -> Iterator[_Unsaved | _Saving]:
+def _saved(study: StudyFolder, name: str, store: Store | None) -> Iterator[_Unsaved | _Saving]:
     if store is None:
         yield _Unsaved()
         return
@@ -158,7 +158,7 @@ def _saved(study: Study, name: str, store: Store | None) -> Iterator[_Unsaved | 
         yield _Saving(store, entry, Writer(store, entry.id, time.monotonic))
 
 
-def _entry(study: Study, name: str, store: Store) -> Entry:
+def _entry(study: StudyFolder, name: str, store: Store) -> Entry:
     """This deployment in the store: the one that was begun, or a new one."""
     settings, place = study.settings, str(study.place(name).resolve())
     what = Booked(

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fedpace.deploy.identity.enrolment import ADDRESS, Identities
-from fedpace.deploy.projects.serving import Study, serve_study
+from fedpace.deploy.projects.serving import StudyFolder, serve_study
 from fedpace.deploy.projects.settings import CLIENT_FILE
 from fedpace.deploy.websocket.server import WebsocketServer
 from fedpace.disk.files import write
@@ -26,7 +26,7 @@ GOODBYE_S = 20.0  # for clients to leave by themselves
 
 
 def try_study(
-    study: Study,
+    study: StudyFolder,
     clients: int,
     *,
     name: str,
@@ -51,7 +51,7 @@ def try_study(
 
 
 @contextlib.contextmanager
-def _clients(study: Study, identities: Identities, count: int) -> Iterator[None]:
+def _clients(study: StudyFolder, identities: Identities, count: int) -> Iterator[None]:
     """`fedpace join` for every client; killed if they do not leave by themselves."""
     program = (study.settings.folder / CLIENT_FILE).resolve()
     logs = identities.folder.parent
@@ -80,5 +80,10 @@ def _ended(running: Sequence[subprocess.Popen[bytes]], logs: Path) -> None:
             process.wait()
     failed = [client for client, process in enumerate(running) if process.returncode not in (0, -9)]
     if failed:
-        said = (logs / f"client-{failed[0]}.log").read_text(errors="replace").strip().splitlines()
+        said = (
+            (logs / f"client-{failed[0]}.log")
+            .read_text(encoding="utf-8", errors="replace")
+            .strip()
+            .splitlines()
+        )
         raise FedpaceError(f"client {failed[0]} failed: {said[-1] if said else 'it said nothing'}")

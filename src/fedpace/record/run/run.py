@@ -134,14 +134,17 @@ class Run:
         rows = map(asdict, self.history)
         return pandas.DataFrame([{**row.pop("metrics"), **row} for row in rows])
 
-    def to_json(self) -> str:
-        """The whole run but its model, one line per server step. The same seed gives identical text."""
+    def to_json(self, *, named: bool = False) -> str:
+        """The whole run but its model, one line per server step. The same seed gives identical text.
+
+        `named`: with the name under which it is saved, as `run`.
+        """
         head = {
             "algorithm": self.name,
             "task": self.task,
             "seed": self.seed,
             "rounds": self.rounds,
-            "run": self.summary.get("name"),
+            **({"run": self.summary.get("name")} if named else {}),
             "model_sha256": model_sha256(self.model),
             "final": self.final,
             "traffic": self.traffic,
