@@ -233,8 +233,14 @@ class TorchTask:
 
     def other_tensors(self, x: Vector) -> dict[str, npt.NDArray[Any]]:
         """What the module with the parameters `x` holds beside them, by name, as it is evaluated."""
-        with self._evaluating():
-            self._set(np.asarray(x, self._flat.dtype))
+        x = np.asarray(x, self._flat.dtype)
+        for_this, statistics = self._estimated
+        if for_this is x and not x.flags.writeable:
+            self._flat.reset(x)
+            put(normalisers(self.network), statistics)
+        else:
+            with self._evaluating():
+                self._set(x)
         return self._flat.others()
 
     def training_loss(self, x: Vector) -> float:
@@ -272,13 +278,9 @@ class TorchTask:
         return self._set(x)
 
     def _set(self, x: Vector) -> nn.Module:
-        """The network itself; statistics that were estimated for this very vector are used again."""
+        """The network itself, as `_show` describes it."""
         self._flat.reset(x)
         if layers := normalisers(self.network):
-            for_this, statistics = self._estimated
-            if for_this is x and not x.flags.writeable:
-                put(layers, statistics)
-            else:
-                renew(self.network, layers, self.objective, self.sizes, self.client_data)
-                self._estimated = x, taken(layers)
+            renew(self.network, layers, self.objective, self.sizes, self.client_data)
+            self._estimated = x, taken(layers)
         return self.network.eval()
