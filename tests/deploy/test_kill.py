@@ -46,11 +46,11 @@ def test_a_run_that_is_ended_twice_goes_on_to_the_bits_of_its_journal(
         while journalled(tmp_path) < before + 4_000 and victim.poll() is None:
             time.sleep(0.005)
         victim.send_signal(how)
-        out, _ = victim.communicate(timeout=60)
+        out, _ = victim.communicate(timeout=300)
         if how is signal.SIGTERM:
             assert victim.returncode == 0
             assert out.split()[-1] in ("SIGTERM", "None")
-    out, _ = started(tmp_path, name, rounds).communicate(timeout=120)
+    out, _ = started(tmp_path, name, rounds).communicate(timeout=300)
     steps, sha256, stopped = out.split()
     assert (int(steps), stopped) == (rounds, "None")
     again = replay(tmp_path / "server", TASK)

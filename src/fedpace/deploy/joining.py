@@ -134,7 +134,7 @@ class Joining:
             case _Trained(session, delta, steps):
                 return self.participant.trained(session, delta, steps)
             case _Measured(version, metrics):
-                return Reaction(send=[self.participant.evaluated(version, metrics)])
+                return Reaction(send=[messages.of_metrics(version, self.participant.samples, metrics)])
             case MessageKind.READY:
                 return self.participant.looked_up()
             case _Failed(error):

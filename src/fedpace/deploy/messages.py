@@ -16,6 +16,7 @@ Whatever is wrong is a RemoteError, raised before anything is allocated for it. 
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -257,6 +258,12 @@ def to_update(client: int, message: Message) -> Update:
     """The update of this client; which fields are sound, the server's admission says."""
     header = {name: value for name, value in message.header.items() if name not in _OF_THE_WIRE}
     return Update(client=client, frames=message.frames, **header)
+
+
+def of_metrics(version: int, samples: float, metrics: Mapping[str, float]) -> Message:
+    """What a client measured of a model; numbers that are not finite are left out."""
+    finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+    return Message(MessageKind.EVALUATED, {"version": version, "samples": samples, "metrics": finite})
 
 
 def model_header(parcel: Parcel) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from fedpace.sim.training import request
 from fedpace.vector import Layout, Vector, freeze
 
 NO_RUN = bytes(16)
-ORIGINS = 4  # sessions that may wait for an answer, and some more
 REUSE_ANY = -1  # any broadcast is wanted, also one that was trained on before
 
 
@@ -85,10 +84,6 @@ class Participant:
     def looked_up(self) -> Reaction:
         """From time to time: the owner may have changed its mind about taking work."""
         return self._reacting(self._ask_owner)
-
-    def evaluated(self, version: int, metrics: Mapping[str, float]) -> Message:
-        header = {"version": version, "samples": self.samples, "metrics": dict(metrics)}
-        return Message(MessageKind.EVALUATED, header)
 
     @property
     def doing(self) -> list[int] | None:
@@ -225,8 +220,7 @@ class Participant:
             self._say(messages.of_update(client.resync(parcel)))
             return
         client.state.seen = max(client.state.seen, parcel.version)
-        recent = list(self.memory.origins.items())[1 - ORIGINS :]
-        self.memory.origins = {**dict(recent), session.number: self.memory.stamp[1]}
+        self.memory.began(session.number)
         steps = self.owner.steps(session.steps)
         require(1 <= steps <= session.steps, "steps of a session", steps, f"in 1..{session.steps}")
         client.state.running = session = replace(session, steps=steps)

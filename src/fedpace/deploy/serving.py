@@ -7,6 +7,7 @@ of it. Nothing leaves before the inputs it follows from are safe.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -220,7 +221,7 @@ class Serving:
     async def _measured(self, step: Step) -> None:
         assert self.evaluate is not None
         metrics = await asyncio.to_thread(self.evaluate, step.x)
-        finite = {name: float(value) for name, value in metrics.items() if abs(value) < float("inf")}
+        finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
         self._happened.put_nowait(inputs.evaluated(self.now, step.version, finite))
 
     def _let_measure(self, step: Step) -> None:
