@@ -144,7 +144,7 @@ class Joining:
     def _arrived(self, event: Arrived) -> Reaction:
         """A message that makes no sense is left out: what it said will be repeated when it is missed."""
         try:
-            if messages.peek(event.message)[0] is MessageKind.WELCOME:
+            if messages.peek(event.message)[0] in messages.ANSWERS_TO_HELLO:
                 return self.participant.welcome(*messages.welcomed(event.message))
             return self.participant.receive(self.participant.envelope.unpack(event.message))
         except RemoteError:

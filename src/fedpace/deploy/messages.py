@@ -59,6 +59,8 @@ class MessageKind(IntEnum):
     BYE = 40
 
 
+ANSWERS_TO_HELLO = (MessageKind.WELCOME, MessageKind.BYE)
+
 _STAMP = [Whole]  # the server's incarnation and journal position
 _FRAMES = [[object]]
 _MODEL = {
@@ -175,10 +177,10 @@ def peek(data: Buffer) -> tuple[MessageKind, bytes]:
 
 
 def welcomed(data: Buffer) -> tuple[bytes, Message]:
-    """The run id, and a WELCOME, which a client reads before it knows run and plan."""
+    """The run id, and a WELCOME or BYE, which a client reads before it knows run and plan."""
     kind, run, _, text, _ = _parts(data)
-    if kind is not MessageKind.WELCOME:
-        raise RemoteError(f"a server must say WELCOME first; got {kind.name}")
+    if kind not in ANSWERS_TO_HELLO:
+        raise RemoteError(f"a server must say WELCOME or BYE first; got {kind.name}")
     return run, Message(kind, _header(kind, text))
 
 

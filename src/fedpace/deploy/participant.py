@@ -117,6 +117,8 @@ class Participant:
 
     def welcome(self, run: bytes, message: Message) -> Reaction:
         """The server's answer to hello, which is read before run and plan are known."""
+        if message.kind is MessageKind.BYE:
+            return Reaction(bye=message.header["reason"])
         return self._reacting(lambda: self._welcomed(run, message.header))
 
     def _welcomed(self, run: bytes, header: Mapping[str, Any]) -> None:
@@ -346,9 +348,6 @@ class Participant:
         model = Dense().decode(message.frames["model"], self.layout.size)
         self._reaction.evaluate = (message.header["version"], np.asarray(model))
 
-    def _ended(self, message: Message) -> None:
-        self._reaction.bye = message.header["reason"]
-
     def _say(self, message: Message) -> None:
         self._reaction.send.append(message)
 
@@ -366,5 +365,4 @@ class Participant:
         MessageKind.RECEIPT: _answered,
         MessageKind.EVALUATE: _evaluate,
         MessageKind.RECALL: lambda self, _: self._say_hello(),
-        MessageKind.BYE: _ended,
     }
