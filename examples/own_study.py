@@ -3,8 +3,8 @@
     python examples/own_study.py [FOLDER]
 
 Twelve clients record waves of four kinds, mostly of one or two; an LSTM tells them apart. A server optimizer of our own
-(Lion, eight lines) goes with rounds and with a buffer, beside FedAvg and FedBuff: four rows, five seeds. The table goes to the
-screen, a web page, a picture and a LaTeX table to FOLDER (own-study-output). Takes about half a minute.
+(Lion, eight lines) goes with rounds and with a buffer, beside FedAvg and FedBuff: four rows, five seeds. The table goes
+to the screen, a web page, a picture and a LaTeX table to FOLDER (own-study-output). Takes about half a minute.
 The runs are saved as own-study/ROW/SEED: interrupted, the same command goes on; finished, it only reads.
 """
 
@@ -95,7 +95,14 @@ def algorithms() -> dict[str, fedpace.Algorithm]:
 def study(rounds: int = 60, seeds: int = 5, store: str | None = "own-study") -> fedpace.Study:
     devices = fedpace.sim.Population.half_normal(4.0, 1.0)
     return fedpace.compare(
-        algorithms(), task, devices, rounds=rounds, seeds=seeds, target={"accuracy": 0.8}, workers=2, store=store
+        algorithms(),
+        task,
+        devices,
+        rounds=rounds,
+        seeds=seeds,
+        target={"accuracy": 0.8},
+        workers=2,
+        store=store,
     )
 
 

@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from tests.deploy.deployed import CLIENTS, TASK, VARIANTS, Bed
+from tests.deploy.deployed import CLIENTS, TASK, VARIANTS, Bed, copied
 
 from fedpace import Run
 from fedpace.deploy import Replay, replay
@@ -92,13 +92,13 @@ def test_a_client_that_restarts_goes_on_or_is_resynchronised(name: str, disk: st
 
     async def restarts(bed: Bed) -> None:
         await bed.reached(3)
-        shutil.copytree(place, backup)
+        copied(place, backup)
         await bed.reached(8)
         await bed.kill_client(0)
         if disk != "kept":
             shutil.rmtree(place)
         if disk == "old":
-            shutil.copytree(backup, place)
+            copied(backup, place)
         bed.join(0)
 
     bed = Bed(VARIANTS[name], tmp_path, rounds=16, disks=True)
@@ -118,7 +118,7 @@ def test_a_server_restored_from_an_old_backup_resynchronises_whoever_knows_more(
 ) -> None:
     async def restores(bed: Bed) -> None:
         await bed.reached(2)
-        backup = Path(shutil.copytree(bed.place, tmp_path / "backup"))
+        backup = copied(bed.place, tmp_path / "backup")
         await bed.reached(8)
         await bed.kill_server(backup)
 
