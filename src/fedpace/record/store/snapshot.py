@@ -52,7 +52,8 @@ def _template(simulation: Simulation) -> Snapshot:
     """What `init` builds, with examples where a state is still empty."""
     server = simulation.server
     x = server.model
-    up = server.up.init(x.size, x.dtype) or _returned(server.up.send)
+    first = server.up.init(x.size, x.dtype)
+    up = _returned(server.up.send) if first is None else first
     control = None
     if server.algorithm.correction is not None:
         control = _returned(server.algorithm.correction.after)
