@@ -5,8 +5,10 @@ from torch import float32, nn, tensor
 
 loss = nn.CrossEntropyLoss()
 
+
 def model():
     return nn.Sequential(nn.Linear(30, 16), nn.ReLU(), nn.Linear(16, 2))
+
 
 def data(client):  # sorted by size of the tumour: the hospitals see different patients
     x, y = load_breast_cancer(return_X_y=True)

@@ -182,6 +182,7 @@ def booked(
         about={**known, **store.about},
         stopped_is_over=store.stopped_is_over,
         new=store.new,
+        resumed=store.resumed,
     )
 
 
