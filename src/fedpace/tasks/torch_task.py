@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedpace.compute.protocol import Request
+from fedpace.compute.device import Device
+from fedpace.compute.protocol import Request, describe
 from fedpace.compute.threads import one_thread
 from fedpace.local import SGD, Stopped
 from fedpace.random import stream
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.descend import descend
 from fedpace.tasks.evaluation import ClientSpread, measured
-from fedpace.tasks.examples import Batch, Examples, seeded
+from fedpace.tasks.examples import Batch, Examples
 from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
 from fedpace.tasks.fast.order import planned
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import Objective
+from fedpace.tasks.placed import Placed, session_batches
+from fedpace.tasks.scaling import LossScale
 from fedpace.tasks.statistics import normalisers, renew
 from fedpace.vector import Layout, Vector, freeze
 
@@ -46,11 +49,13 @@ class TorchTask:
         sizes: Sequence[int],
         data: Callable[[int], Examples],
         test: Examples,
+        device: Device | None = None,
     ):
         self.name, self.objective, self.test = name, objective, test
+        self.device = device or Device()
         self.sizes, self._data = tuple(sizes), data
         self.clients = len(self.sizes)
-        self._flat = FlatModule(network)
+        self._flat, self._placed = FlatModule(network, self.device), Placed(self.device)
         self._given = self._flat.values()
 
     def __getstate__(self) -> dict[str, object]:
@@ -77,6 +82,10 @@ class TorchTask:
         """The training samples of one client."""
         return self._data(client)
 
+    def _data_here(self, client: int) -> Examples:
+        """The same, on the device."""
+        return self._placed(client, lambda: self.client_data(client))
+
     def batches(self, request: Request) -> Iterator[Positions]:
         """Positions within the client's data, one array per local step."""
         return batches(request, self.sizes[request.data])
@@ -85,12 +94,15 @@ class TorchTask:
 
     @cached_property
     def _solver(self) -> Solver | None:
+        if not self.device.is_plain:
+            return None
         return solver(self._flat, self.objective, self.client_data(0))
 
     @property
     def solving(self) -> str:
         """How local steps are computed, in two words."""
-        return "autograd steps" if self._solver is None else self._solver.name
+        steps = "autograd steps" if self._solver is None else self._solver.name
+        return steps + self.device.label
 
     @property
     def call_s(self) -> float:
@@ -123,7 +135,8 @@ class TorchTask:
             return None
         self._flat.reset(self._given)
         lanes = Lanes(self._flat, self.objective)
-        return lanes if lanes.works(self.client_data(0).take(np.arange(1))) else None
+        with self.device.session("a trial of lanes"):
+            return lanes if lanes.works(self._data_here(0).take(np.arange(1))) else None
 
     @property
     def lanes(self) -> int:
@@ -139,15 +152,16 @@ class TorchTask:
         assert self._lanes is not None
         self._flat.reset(self._given)
         plans = [planned(request, self.sizes[request.data]) for request in requests]
-        samples = [
-            self._taken(request, order[: ends[-1]])
-            for request, (order, ends) in zip(requests, plans, strict=True)
-        ]
-        return self._lanes.solve(requests, samples, [ends for _, ends in plans])
+        with self.device.session(describe(requests)):
+            samples = [
+                self._taken(request, order[: ends[-1]])
+                for request, (order, ends) in zip(requests, plans, strict=True)
+            ]
+            return self._lanes.solve(requests, samples, [ends for _, ends in plans])
 
     def _taken(self, request: Request, order: Positions) -> Batch:
         with self._randomness(request):
-            return self.client_data(request.data).take(order)
+            return self._data_here(request.data).take(order)
 
     def prepare(self) -> None:
         """Make now what every session needs, so that workers forked from this process share it."""
@@ -165,29 +179,38 @@ class TorchTask:
         return delta
 
     def _reference(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
-        data, order = self.client_data(request.data), self.batches(request)
         start = np.asarray(request.start, self._flat.dtype)
-        self._flat.reset(start)
-        with self._randomness(request):
+        with self.device.session(describe([request])), self._randomness(request):
+            self._flat.reset(start)
             taken = descend(
-                lambda: self._gradient(data, next(order)),
+                self._gradients(request),
                 self._flat.vector,
                 request.local,
                 request.steps,
                 self._tensor(request.correction),
                 stopped,
             )
-        delta: Vector = self._flat.vector.numpy() - start
-        return delta, taken
+            return self.device.moved(self._flat.vector, start), taken
 
-    def _gradient(self, data: Examples, positions: Positions) -> Tensor:
-        with torch.enable_grad():
-            return self._flat.gradient(self.objective(self.network, data.take(positions)))
+    def _gradients(self, request: Request) -> Callable[[], Tensor]:
+        """The stochastic gradient of every next batch, at what the vector holds then."""
+        batches, flat = self._session_batches(request), self._flat
+        if self.device.scales_loss:
+            scale = LossScale(flat)
+            return lambda: scale.gradient(partial(self._loss, next(batches)))
+        return lambda: flat.gradient(self._loss(next(batches)))
+
+    def _session_batches(self, request: Request) -> Iterator[Batch]:
+        if not request.steps:
+            return iter(())
+        return session_batches(self._data_here(request.data), *planned(request, self.sizes[request.data]))
+
+    def _loss(self, batch: Batch) -> Tensor:
+        with torch.enable_grad(), self.device.arithmetic():
+            return self.objective(self.network, batch)
 
     def _tensor(self, correction: Vector | None) -> Tensor | None:
-        if correction is None:
-            return None
-        return torch.from_numpy(np.array(correction, self._flat.dtype))
+        return None if correction is None else self.device.upload(np.array(correction, self._flat.dtype))
 
     @contextmanager
     def _randomness(self, request: Request) -> Iterator[None]:
@@ -195,9 +218,8 @@ class TorchTask:
         if not self.stochastic:
             yield
             return
-        with torch.random.fork_rng(devices=[]):
-            rng = stream(request.seed, "batches", request.client, request.session, 1)
-            torch.manual_seed(int(rng.integers(2**63)))
+        rng = stream(request.seed, "batches", request.client, request.session, 1)
+        with self.device.seeded(int(rng.integers(2**63))):
             yield
 
     # -------------------------------------------------------------- evaluation
@@ -205,7 +227,7 @@ class TorchTask:
     def evaluate(self, x: Vector) -> Mapping[str, float]:
         """Loss and metrics on the test data."""
         with self._evaluating():
-            return measured(self._show(x), self.objective, self.test)
+            return measured(self._show(x), self.objective, self._test_here())
 
     def training_loss(self, x: Vector) -> float:
         """The loss over the training data of all clients, every sample counting the same, in evaluation mode."""
@@ -223,7 +245,10 @@ class TorchTask:
         return ClientSpread(name, np.array([row[name] for row in rows]), higher_is_better=name == "accuracy")
 
     def _on_own_data(self, client: int, shown: nn.Module) -> dict[str, float]:
-        return measured(shown, self.objective, self.client_data(client))
+        return measured(shown, self.objective, self._data_here(client))
+
+    def _test_here(self) -> Examples:
+        return self._placed("test", lambda: self.test)
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
@@ -231,7 +256,12 @@ class TorchTask:
 
         Those do not gain from a second one, and lose much where others use the cores.
         """
-        with nullcontext() if self._solver is None else one_thread(), seeded(self.stochastic):
+        with (
+            nullcontext() if self._solver is None else one_thread(),
+            self.device.seeded(0) if self.stochastic else nullcontext(),
+            self.device.session("evaluation"),
+            self.device.arithmetic(),
+        ):
             yield
 
     def _show(self, x: Vector) -> nn.Module:
@@ -241,5 +271,5 @@ class TorchTask:
             return shown
         self._flat.reset(x)
         if layers := normalisers(self.network):
-            renew(self.network, layers, self.objective, self.sizes, self.client_data)
+            renew(self.network, layers, self.objective, self.sizes, self._data_here)
         return self.network.eval()
