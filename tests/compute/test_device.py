@@ -26,6 +26,7 @@ from fedpace.errors import CheckpointError, ConfigError, OutOfMemory
 from fedpace.local import SGD
 from fedpace.tasks import placed
 from fedpace.tasks.examples import Tensors
+from fedpace.tasks.images_last import as_given
 
 STEPS = 3  # as in on_fake_device.py
 ORDER, MODEL, DATA = 1, 1, 2  # transfers: a session's order, a model version, inputs and targets of a client
@@ -208,7 +209,7 @@ def test_gathered_batches_are_those_taken_one_by_one(monkeypatch: pytest.MonkeyP
     order, ends = np.random.default_rng(0).permutation(20), np.array([6, 12, 18, 20])
     for chunk in (1, 2 * 6 * 16, 1 << 20):
         monkeypatch.setattr(placed, "CHUNK_BYTES", chunk)
-        found = list(placed.session_batches(data, order, ends))
+        found = list(placed.session_batches(data, order, ends, as_given))
         expected = [data.take(part) for part in np.split(order, ends[:-1])]
         assert len(found) == len(expected)
         for (x, y), (u, v) in zip(found, expected, strict=True):

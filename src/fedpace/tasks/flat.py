@@ -59,6 +59,10 @@ class FlatModule:
         for part, training in self._modes:
             part.training = training
 
+    def trains(self, part: nn.Module) -> bool:
+        """Whether a part of the module is in training mode during a session."""
+        return any(training for each, training in self._modes if each is part)
+
     def gradient(self, loss: Tensor) -> Tensor:
         """d loss / d vector, in a buffer that the next call overwrites."""
         parts = torch.autograd.grad(loss, self.parameters, allow_unused=True)

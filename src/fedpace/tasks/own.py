@@ -31,6 +31,7 @@ IGNORED = -100  # the label that torch's losses leave out unless told otherwise
 class OwnTask(TorchTask):
     """Your module, your losses, your data."""
 
+    own_module = True
     stochastic = True  # a module may draw random numbers (dropout), and so may a data set (augmentation)
 
     def __init__(

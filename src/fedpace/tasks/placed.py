@@ -89,12 +89,14 @@ class Placed:
         return Resident(self.device, self.device.place(inputs), self.device.place(targets))
 
 
-def session_batches(examples: Examples, order: Positions, ends: Positions) -> Iterator[Batch]:
-    """Batch k is order[ends[k - 1] : ends[k]]; samples in memory are gathered many batches at a time."""
+def session_batches(
+    examples: Examples, order: Positions, ends: Positions, form: Callable[[Tensor], Tensor]
+) -> Iterator[Batch]:
+    """Batch k is order[ends[k - 1] : ends[k]]; samples in memory are gathered many batches at a time, in that form."""
     if isinstance(examples, (Tensors, Resident)):
-        return _gathered(examples, order, ends)
+        return _gathered(examples, order, ends, form)
     if isinstance(examples, Sent):
-        inner = session_batches(examples.examples, order, ends)
+        inner = session_batches(examples.examples, order, ends, form)
         return _ahead(examples.device, inner)
     return (examples.take(order[low:high]) for low, high in _pairs(ends))
 
@@ -103,7 +105,9 @@ def _pairs(ends: Positions) -> Iterator[tuple[int, int]]:
     return zip([0, *ends.tolist()], ends.tolist(), strict=False)
 
 
-def _gathered(examples: Tensors | Resident, order: Positions, ends: Positions) -> Iterator[Batch]:
+def _gathered(
+    examples: Tensors | Resident, order: Positions, ends: Positions, form: Callable[[Tensor], Tensor]
+) -> Iterator[Batch]:
     """The same batches as one by one, cut from fewer and larger ones."""
     each = max(1, examples.inputs[:1].nbytes + examples.targets[:1].nbytes)
     done = 0
@@ -111,7 +115,8 @@ def _gathered(examples: Tensors | Resident, order: Positions, ends: Positions) -
         low = int(ends[done - 1]) if done else 0
         room = max(low + CHUNK_BYTES // each, int(ends[done]))
         upto = int(np.searchsorted(ends, room, side="right"))
-        inputs, targets = examples.take(order[low : ends[upto - 1]])
+        taken, targets = examples.take(order[low : ends[upto - 1]])
+        inputs = form(taken)
         for begin, end in _pairs(ends[done:upto] - low):
             yield inputs[begin:end], targets[begin:end]
         done = upto

@@ -23,6 +23,7 @@ from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
 from fedpace.tasks.fast.order import planned
 from fedpace.tasks.flat import FlatModule
+from fedpace.tasks.images_last import as_given, can_be_last, channels_last
 from fedpace.tasks.objective import Objective
 from fedpace.tasks.placed import Placed, session_batches
 from fedpace.tasks.scaling import LossScale
@@ -39,7 +40,7 @@ class TorchTask:
     (dropout), torch's random generator are set from the request before the first step.
     """
 
-    stochastic = False
+    stochastic = own_module = False
 
     def __init__(
         self,
@@ -60,7 +61,11 @@ class TorchTask:
 
     def __getstate__(self) -> dict[str, object]:
         """Without what is made of the rest."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_solver", "_lanes")}
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("_solver", "_lanes", "_images_last")
+        }
 
     @property
     def layout(self) -> Layout:
@@ -96,7 +101,7 @@ class TorchTask:
     def _solver(self) -> Solver | None:
         if not self.device.is_plain:
             return None
-        return solver(self._flat, self.objective, self.client_data(0))
+        return solver(self._flat, self.objective, self.client_data(0), self._randomness)
 
     @property
     def solving(self) -> str:
@@ -181,9 +186,10 @@ class TorchTask:
     def _reference(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
         start = np.asarray(request.start, self._flat.dtype)
         with self.device.session(describe([request])), self._randomness(request):
+            gradients = self._gradients(request)
             self._flat.reset(start)
             taken = descend(
-                self._gradients(request),
+                gradients,
                 self._flat.vector,
                 request.local,
                 request.steps,
@@ -203,7 +209,18 @@ class TorchTask:
     def _session_batches(self, request: Request) -> Iterator[Batch]:
         if not request.steps:
             return iter(())
-        return session_batches(self._data_here(request.data), *planned(request, self.sizes[request.data]))
+        form = channels_last if self._images_last else as_given
+        data, plan = self._data_here(request.data), planned(request, self.sizes[request.data])
+        return session_batches(data, *plan, form)
+
+    @cached_property
+    def _images_last(self) -> bool:
+        """Only for modules that nobody has published numbers of: it rounds differently."""
+        if not self.own_module or not self.device.is_plain:
+            return False
+        with self.device.seeded(0):
+            self._flat.reset(self._given)
+            return can_be_last(self._flat, self.objective, self.client_data(0))
 
     def _loss(self, batch: Batch) -> Tensor:
         with torch.enable_grad(), self.device.arithmetic():
