@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("fedpace", deadline=None)  # a busy machine is no failure
-settings.load_profile("fedpace")
+slow = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # a busy machine is no failure
+settings.register_profile("same", **slow, derandomize=True)
+settings.register_profile("new", **slow)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The same examples every time; new ones where everything is run (`./scripts/test --all`)."""
+    settings.load_profile("same" if config.option.markexpr else "new")
 
 
 @pytest.fixture(autouse=True)

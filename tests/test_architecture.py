@@ -22,7 +22,7 @@ FILES = [file for file in sorted(SOURCE.rglob("*.py")) if OTHERS not in file.par
 RANKS = (
     {"untrusted"},
     {"errors", "random", "bibliography"},
-    {"disk"},
+    {"disk", "display", "statistics"},
     {"vector"},
     {"loops"},
     {"kernels", "spill"},
@@ -30,13 +30,15 @@ RANKS = (
     {"aggregate"},  # caches are packed with the wire's own packer
     {"combinations", "limits"},
     {"algorithm"},
+    {"expressions"},
     {"server"},
     {"client"},
     {"compute"},
     {"sim"},
     {"tasks", "record", "theory", "citations", "check"},
-    {"algorithms", "experiment", "study"},
-    {"reproduce", "bench"},
+    {"algorithms", "experiment"},
+    {"study"},
+    {"reproduce", "bench", "deploy"},
     {"cli"},
 )
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
@@ -47,10 +49,10 @@ LONGEST = 300  # for any one file
 ONLY_IN = {
     "torch": ("tasks", "compute", "bench"),
     "sklearn": ("tasks",),
-    "time": ("experiment", "compute", "bench", "reproduce", "cli"),
+    "time": ("experiment", "compute", "bench", "reproduce", "cli", "deploy"),
     "random": (),
-    "socket": (),
-    "asyncio": (),
+    "socket": ("deploy",),
+    "asyncio": ("deploy",),
     "pickle": (),  # CIFAR is published that way; its two layouts are read without an unpickler
     "cloudpickle": ("compute",),  # to a child process of our own, and from nowhere else
     **dict.fromkeys(("fcntl", "grp", "posix", "pty", "pwd", "syslog", "termios", "tty"), ()),  # only on POSIX
@@ -257,6 +259,17 @@ def test_no_file_names_a_place_on_one_machine() -> None:
     files = [ROOT / name for name in tracked.stdout.splitlines()]
     found = [str(file) for file in files if file.is_file() and absolute.search(file.read_bytes())]
     assert found == []
+
+
+def test_verbs_import_helpers_and_nobody_imports_a_verb() -> None:
+    """A verb is found by its name; what two verbs share lives beside `verbs/`."""
+    wrong = [
+        f"{file.relative_to(SOURCE)} imports {module}"
+        for file in FILES
+        for module, _ in imports(file)
+        if module.startswith("fedpace.cli.verbs")
+    ]
+    assert wrong == []
 
 
 def test_a_class_name_means_one_thing() -> None:

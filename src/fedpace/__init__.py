@@ -39,6 +39,8 @@ if TYPE_CHECKING:
         server,
         server_opt,
         sim,
+        statistics,
+        study,
         tasks,
         theory,
         vector,
@@ -48,6 +50,10 @@ if TYPE_CHECKING:
     from fedpace.errors import Stop
     from fedpace.experiment import simulate
     from fedpace.record import Run
+    from fedpace.study.compare import compare
+    from fedpace.study.saved import runs
+    from fedpace.study.study import Study
+    from fedpace.study.sweeping import sweep
 
 __version__ = "0.1.0"
 
@@ -55,6 +61,7 @@ __all__ = [
     "Algorithm",
     "Run",
     "Stop",
+    "Study",
     "aggregate",
     "algorithms",
     "bench",
@@ -63,6 +70,7 @@ __all__ = [
     "cite",
     "cli",
     "client",
+    "compare",
     "compute",
     "errors",
     "link",
@@ -71,10 +79,14 @@ __all__ = [
     "random",
     "record",
     "reproduce",
+    "runs",
     "server",
     "server_opt",
     "sim",
     "simulate",
+    "statistics",
+    "study",
+    "sweep",
     "tasks",
     "theory",
     "vector",
@@ -84,8 +96,12 @@ _HOMES = {
     "Algorithm": "fedpace.algorithm",
     "Run": "fedpace.record",
     "Stop": "fedpace.errors",
+    "Study": "fedpace.study.study",
     "cite": "fedpace.citations",
+    "compare": "fedpace.study.compare",
+    "runs": "fedpace.study.saved",
     "simulate": "fedpace.experiment",
+    "sweep": "fedpace.study.sweeping",
 }
 
 if not TYPE_CHECKING:  # a type checker sees the imports above and reports names that are not among them

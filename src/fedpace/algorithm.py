@@ -22,6 +22,16 @@ from fedpace.server_opt import Momentum
 from fedpace.server_opt.protocol import ServerOpt
 from fedpace.vector import Layout
 
+STOPS = {  # the rules in the order of an update's journey, as a notebook shows them
+    "pace": "client scheduling",
+    "local": "local training",
+    "correction": "correction",
+    "up": "uplink",
+    "down": "downlink",
+    "aggregate": "aggregation",
+    "server_opt": "server step",
+    "clip": "clipped at",
+}
 GUARDS = ("clip", "limits")  # printed only where they differ from the defaults
 
 
@@ -54,6 +64,12 @@ class Algorithm:
     def __repr__(self) -> str:
         said = [f for f in fields(self) if f.name not in GUARDS or getattr(self, f.name) != f.default]
         return f"Algorithm({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in said)})"
+
+    def _repr_html_(self) -> str:
+        from fedpace.display import html
+
+        stops = [(label, html.rule(value)) for name, label in STOPS.items() if (value := getattr(self, name))]
+        return html.card(self.name or "custom algorithm", html.pairs(stops))
 
     def bound(
         self, layout: Layout, clients: int = 0, samples: Callable[[int], float] | None = None

@@ -198,6 +198,21 @@ PAPERS = {
             "1901.09847",
         ),
         Paper(
+            "sattler2019",
+            "Felix Sattler and Simon Wiedemann and Klaus-Robert Müller and Wojciech Samek",
+            "Robust and Communication-Efficient Federated Learning from Non-IID Data",
+            "IEEE Transactions on Neural Networks and Learning Systems",
+            2019,
+            "1903.02891",
+        ),
+        Paper(
+            "ghadikolaei2021",
+            "Hossein Shokri Ghadikolaei and Sebastian Stich and Martin Jaggi",
+            "LENA: Communication-Efficient Distributed Learning with Self-Triggered Gradient Uploads",
+            "AISTATS",
+            2021,
+        ),
+        Paper(
             "richtarik2021",
             "Peter Richtárik and Igor Sokolov and Ilyas Fatkhullin",
             "EF21: A New, Simpler, Theoretically Better, and Practically Faster Error Feedback",

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedpace.aggregate import Mixing, Normalised, Pooled, Weighted
+from fedpace.aggregate import Mixing, Normalised, PerStep, Pooled, Weighted
 from fedpace.errors import ConfigError, require, require_flag
+from fedpace.link import LazyModel
 from fedpace.pace import (
     Buffered,
     ByShare,
@@ -57,6 +58,18 @@ def _remembers(a: Algorithm) -> bool:
     return a.uplink.init(1, np.dtype(np.float64)) is not None
 
 
+def _steps_change(a: Algorithm) -> bool:
+    """One client's sessions differ in their number of steps."""
+    steps = getattr(a.local, "steps", None)
+    by_round = isinstance(steps, tuple) and isinstance(steps[0], tuple)
+    return by_round or getattr(a.local, "random_work", False) or isinstance(a.pace, Interrupting)
+
+
+def _judges_by_steps(a: Algorithm) -> bool:
+    """LAG: a change is compared with the last steps of the server."""
+    return getattr(a.uplink, "rule", "") == "lag" or isinstance(a.down, LazyModel)
+
+
 def _selects(a: Algorithm, *rules: type[Any]) -> bool:
     return isinstance(getattr(a.pace, "select", None), rules)
 
@@ -81,10 +94,22 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda a: isinstance(a.pace, Buffered | Immediate) and _selects(a, WithReplacement, ByShare),
     ),
     Refusal(
+        "an uplink with state, and division by a client's steps (Normalised, PerStep) where these change",
+        "what it sends again, or late, came from sessions of other lengths than the one it is divided by",
+        "use a fixed number of steps or epochs for each client, a codec alone, or Mean",
+        lambda a: isinstance(a.aggregate, Normalised | PerStep) and _remembers(a) and _steps_change(a),
+    ),
+    Refusal(
         "normalised averaging, and a local rule without known gradient weights",
         "there is no ||a||_1 to divide by",
         "use fedpace.local.SGD, or give the rule an `a_norm1(k)`",
         lambda a: isinstance(a.aggregate, Normalised) and not hasattr(a.local, "a_norm1"),
+    ),
+    Refusal(
+        "an aggregation rule that compares updates (Krum), and steps of fewer updates than it needs",
+        "with f hostile updates among fewer than 2 f + 3 the closest ones need not be honest",
+        "ask for fewer hostile clients, or take more updates per step",
+        lambda a: a.pace.per_step is not None and getattr(a.aggregate, "fewest", 0) > a.pace.per_step,
     ),
     Refusal(
         "a correction, and interrupting pacing",
@@ -121,8 +146,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "its threshold assumes the sum over all clients at every step",
         'use the "nla" rule, or Rounds(clients_per_round=None)',
         lambda a: (
-            getattr(a.uplink, "rule", "") == "lag"
-            and not (isinstance(a.pace, Rounds) and a.pace.clients_per_round is None)
+            _judges_by_steps(a) and not (isinstance(a.pace, Rounds) and a.pace.clients_per_round is None)
         ),
     ),
 )

@@ -6,6 +6,7 @@ FedpaceError
 ├── RemoteError      a peer sent something unusable           -> recorded and counted, never fatal
 │   └── FrameError   ... in its bytes
 ├── NotFiniteError   a step leads to NaN or infinity          -> the step is not taken
+├── TooFewError      a step has too few updates for its rule  -> the step is not taken
 ├── DivergedError    steps or updates are no longer finite    -> the run ends, exit code 3
 ├── StalledError     nothing can happen any more              -> the run ends with the partial run
 ├── OutOfMemory      a device's memory is used up             -> the run ends; it says what to lower
@@ -51,10 +52,19 @@ class NotFiniteError(FedpaceError, ArithmeticError):
     """A rule's result has an entry that is NaN or infinite."""
 
 
+class TooFewError(FedpaceError):
+    """A step has fewer updates than its aggregation rule can take."""
+
+
 class DivergedError(FedpaceError):
     """Steps, or the updates that make them, are not finite any more."""
 
     run: Any = None  # the partial run
+    advice = ""  # what to do about it
+    clients: tuple[int, ...] = ()  # those that it happened to
+
+    def __str__(self) -> str:
+        return "; ".join(part for part in (super().__str__(), self.advice) if part)
 
 
 class StalledError(FedpaceError):

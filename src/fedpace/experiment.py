@@ -5,19 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fedpace.algorithm import Algorithm
+from fedpace.citations import papers
 from fedpace.compute import Task, engine
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.record import Checkpoints, History, Run
 from fedpace.record.run.evaluation import EvaluationInterval, every
+from fedpace.record.run.inference import OtherTensors
 from fedpace.record.run.progress import shown
-from fedpace.record.run.reporter import Reporter, counts, under_way
+from fedpace.record.run.reporter import Reporter, counts, reporter_of, under_way
+from fedpace.record.store.booked import EVERY, Booked, StoreAs
 from fedpace.record.store.checkpointer import Checkpointer
 from fedpace.record.store.identity import identity
-from fedpace.sim import Observer, Population
+from fedpace.record.store.partition import client_metric, partition
+from fedpace.sim import Observer, Population, divergence
+from fedpace.sim.distributions import ForModel
+from fedpace.sim.hostile import poisoned
 from fedpace.sim.prepare import prepare
 from fedpace.sim.simulation import Simulation
 
@@ -39,6 +46,7 @@ def simulate(
     progress: bool = False,
     traces: bool = True,
     observers: Iterable[Observer] = (),
+    store: str | StoreAs | None = None,
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
@@ -53,15 +61,21 @@ def simulate(
     `progress`: show a progress line. `traces`: record the client timeline, for `Run.timeline()`.
     `observers`: told what happens as it happens (trackers, `fedpace.check.Invariants`, any `fedpace.sim.Observer`);
     one that raises `fedpace.Stop(reason)` ends the run: it is returned with `run.stopped`, and can be resumed.
+    `store`: the run's name in the run store, where it is saved from its first moment on. The same call resumes it if it
+    was interrupted, and reads it back if it is over; `fedpace.runs()` has all of them.
 
     A run that fails raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is the partial
     run.
     """
+    asked_for = dict(locals())  # every argument, by name
     _require_parts(algorithm, task, population)
-    began = time.perf_counter()
+    if asked_for.pop("store") is not None:
+        return _saved(StoreAs(store) if isinstance(store, str) else store, **asked_for)  # type: ignore[arg-type]
+    task = poisoned(task, None if population is None else population.hostile, seed)
+    watch = Stopwatch()
     history = History(keep_models=keep_models, traces=traces)
     told = (history, *observers)
-    reporter = Reporter(told, task, every(evaluate_every), rounds)
+    reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor)
     solver = engine(compute, task, workers, algorithm.local)
     options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill}
     try:
@@ -82,15 +96,18 @@ def simulate(
             layout=task.layout,
             models=history.models,
             counters={name: n for name, n in known.items() if name not in ("bytes_up", "bytes_down")},
-            summary={"compute": solver.name, "real_seconds": spent()},
+            summary={"compute": solver.name, **times(), **_devices(simulation)},
             traffic=reporter.state.traffic.plain(),
             activities=[*history.activities, *under_way(simulation)] if traces else (),
             fates=history.fates,
+            initial_metrics=history.initial,
+            other_tensors=OtherTensors.of(task, simulation.server.model, evaluated=_evaluated(history)),
             stopped=_stopped(simulation, rounds),
         )
 
-    def spent() -> float:
-        return time.perf_counter() - began if checkpointer is None else checkpointer.real_seconds
+    def times() -> dict[str, float]:
+        real = watch.seconds() if checkpointer is None else checkpointer.real_seconds
+        return {"real_seconds": real, "warm_up_seconds": watch.before}
 
     with ExitStack() as open_now:
         open_now.callback(simulation.engine.close)
@@ -100,14 +117,71 @@ def simulate(
             asked = {"rounds": rounds, "evaluate_every": reporter.every, "keep_models": keep_models}
             rounding = {"compute": solver.rounding} if solver.rounding else {}
             about = identity(algorithm, task, population, seed, simulation.server.model, **asked, **rounding)
-            checkpointer = open_now.enter_context(Checkpointer(plan, about, time.perf_counter).opened())
+            checkpointer = open_now.enter_context(Checkpointer(plan, about, watch.seconds).opened())
         if progress:
             label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
             progress_bar = open_now.enter_context(shown(label, rounds))
             for audience in (reporter.audience, simulation.audience):
                 audience.add(progress_bar)
-        _drive(simulation, rounds, history, checkpointer, result)
+        _drive(simulation, rounds, history, checkpointer, watch, result)
     return result()
+
+
+def _saved(store: StoreAs, **asked_for: Any) -> Run:
+    """`simulate` with these arguments, under a name in the run store."""
+    from fedpace.record.store.booking import obtain
+    from fedpace.record.store.store import Store
+
+    require(asked_for["checkpoint"] is None, "checkpoint", asked_for["checkpoint"], "None for a saved run")
+    require(not asked_for["keep_models"], "keep_models", True, "False for a saved run")
+    database, task = Store(), asked_for["task"]
+    what = booked(store, **asked_for)
+
+    def work(writer: Observer, folder: Path) -> Run:
+        plan = Checkpoints(folder, EVERY, at_end=False)
+        changed = {"checkpoint": plan, "observers": [writer, *asked_for["observers"]]}
+        return with_client_metric(simulate(**{**asked_for, **changed}), task)
+
+    try:
+        return obtain(database, what, time.monotonic, work)
+    finally:
+        database.close()
+
+
+def booked(
+    store: StoreAs,
+    algorithm: Algorithm,
+    task: Task,
+    population: Population | None,
+    seed: int,
+    rounds: int,
+    evaluate_every: int | str | EvaluationInterval | None,
+    **_: object,
+) -> Booked:
+    """What the run store is told of a run with these arguments."""
+    asked: dict[str, Any] = {
+        "rounds": rounds,
+        "evaluate_every": every(evaluate_every),
+        "keep_models": False,
+    }
+    known = {"papers": [paper.key for paper in papers(algorithm)], "partition": partition(task)}
+    return Booked(
+        name=store.name,
+        algorithm=algorithm,
+        task=task.name,
+        seed=seed,
+        rounds=rounds,
+        experiment=identity(algorithm, task, population, seed, **asked),
+        arguments=store.arguments,
+        about={**known, **store.about},
+        stopped_is_over=store.stopped_is_over,
+    )
+
+
+def with_client_metric(run: Run, task: Task) -> Run:
+    """The run with what its model achieves on each client, where that is known cheaply."""
+    found = client_metric(task, run.model)
+    return run if found is None else replace(run, summary={**run.summary, "client_metric": found})
 
 
 def _require_parts(algorithm: object, task: object, population: object) -> None:
@@ -120,6 +194,32 @@ def _require_parts(algorithm: object, task: object, population: object) -> None:
     require(devices, "population", population, "None or a fedpace.sim.Population")
 
 
+class Stopwatch:
+    """Real seconds of a run, from the moment when everything is compiled and set up."""
+
+    def __init__(self) -> None:
+        self._made, self._started, self.before = time.perf_counter(), 0.0, 0.0
+
+    def start(self) -> None:
+        self._started = time.perf_counter()
+        self.before = self._started - self._made
+
+    def seconds(self) -> float:
+        """0 until it is started."""
+        return time.perf_counter() - self._started if self._started else 0.0
+
+
+def _evaluated(history: History) -> bool:
+    """Whether the model was, after its last step."""
+    return bool(history.steps and history.steps[-1].metrics)
+
+
+def _devices(simulation: Simulation) -> dict[str, str]:
+    """How long a local step takes, where that depends on the model."""
+    step_s = simulation.devices.population.step_s
+    return {"local_step": str(step_s)} if isinstance(step_s, ForModel) else {}
+
+
 def _stopped(simulation: Simulation, rounds: int) -> str | None:
     stop = simulation.audience.stop
     return None if stop is None or simulation.server.version >= rounds else stop.reason
@@ -130,20 +230,37 @@ def _drive(
     rounds: int,
     history: History,
     checkpointer: Checkpointer | None,
+    watch: Stopwatch,
     result: Callable[[], Run],
 ) -> None:
     """To the end; an error that ends it early carries the partial run."""
-    if checkpointer is not None and checkpointer.resume(simulation, history):
-        simulation.audience.tell(Observer.resumed, history.steps)
-    else:
-        simulation.begin()
+    resumed = checkpointer is not None and checkpointer.resume(simulation, history)
     try:
+        _begin(simulation, history, resumed)
+        watch.start()
         _run(simulation, rounds, history, checkpointer)
-    except (DivergedError, StalledError, StorageError) as error:
+    except DivergedError as error:
+        error.run, server = result(), simulation.server
+        error.advice = divergence.advice(server.algorithm, simulation.task, server.seed, error.clients)
+        raise
+    except (StalledError, StorageError) as error:
         error.run = result()
         raise
     except KeyboardInterrupt:
         raise InterruptedRun(result()) from None
+
+
+def _begin(simulation: Simulation, history: History, resumed: bool) -> None:
+    """Compile and set up, evaluate the initial model, and tell the observers that the run begins."""
+    warm_up: Any = getattr(simulation.engine, "warm_up", None)
+    if warm_up is not None:
+        warm_up(simulation.server.algorithm.local)
+    if resumed:
+        simulation.audience.tell(Observer.resumed, history.steps)
+    else:
+        metrics = reporter_of(simulation).initial(simulation.server.model)
+        simulation.begin()
+        simulation.audience.tell(Observer.begun, metrics)
 
 
 def _run(simulation: Simulation, rounds: int, history: History, checkpointer: Checkpointer | None) -> None:

@@ -22,6 +22,8 @@ PURPOSES = (
     "partition",  # the split of the data over clients
     "init",  # initial model
     "data",  # synthetic data
+    "hostile",  # which clients attack
+    "attack",  # what they send
 )
 
 

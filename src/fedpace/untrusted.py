@@ -76,15 +76,17 @@ def fits(value: object, shape: Any) -> bool:
     A type; Number; Whole; None or `(shape, ...)`: one of these; `[shape]`: a list of such; `{str: shape}`: an object
     whose values are such; `{"name": shape}`: an object that has these fields.
     """
+    if shape in (Number, Whole):
+        return _is_number(value, whole=shape is Whole)
+    if isinstance(shape, type):
+        return isinstance(value, shape)
     if isinstance(shape, tuple):
         return any(fits(value, option) for option in shape)
     if isinstance(shape, list):
         return isinstance(value, list) and all(fits(item, shape[0]) for item in value)
     if isinstance(shape, dict):
         return isinstance(value, dict) and _has_fields(value, shape)
-    if shape in (Number, Whole):
-        return _is_number(value, whole=shape is Whole)
-    return value is None if shape is None else isinstance(value, shape)
+    return value is None
 
 
 def _has_fields(value: dict[Any, Any], shape: dict[Any, Any]) -> bool:

@@ -81,7 +81,7 @@ def test_random_epochs_use_the_worst_draw(capsys: pytest.CaptureFixture[str]) ->
     sizes = ("--samples", "400,200,100,100", "--batch-size", "20")
     text = advise(capsys, "--epochs", "2..5", *sizes)
     assert "0.002901   sufficient condition" in row(text, "client_lr up to")
-    assert "1.473   exact" in row(text, "A, noise")
+    assert "1.473   exact" in row(text, "A, variance")
     late = advise(capsys, "--epochs", "2..5", *sizes, "--server-lr", "1", "--delay", "2")
     assert "Corollary 5.4 (G.1)" in late
 
@@ -122,15 +122,15 @@ def test_every_papers_algorithm(
     assert "recommended: client_lr" in text
 
 
-def test_rows_of_a_named_algorithm_all_have_a_standing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_a_named_algorithm_all_have_a_label(capsys: pytest.CaptureFixture[str]) -> None:
     text = advise(capsys, "ca2fl", "--clients", "20", "--set", "steps=3", "--set", "buffer=5")
-    standings = (
+    labels = (
         "exact", "sufficient condition", "upper bound", "order of magnitude", "mean stability", "measured",
         "assumed", "recommended",
     )  # fmt: skip
     numbered = [line for line in text.splitlines() if re.search(r"\S {2,}[\d.e+-]+ {2,}\S", line)]
     assert len(numbered) > 20
-    assert all(any(f"   {word}" in line for word in standings) for line in numbered)
+    assert all(any(f"   {word}" in line for word in labels) for line in numbered)
 
 
 def test_options_are_parameters_of_the_algorithm(capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +177,7 @@ def test_shares_of_a_named_algorithm_are_drawn(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_the_picture_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    advise(capsys, "--steps", "1,3", "--picture", str(tmp_path / "bias.png"))
+    advise(capsys, "--steps", "1,3", "--plot", str(tmp_path / "bias.png"))
     assert (tmp_path / "bias.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -185,6 +185,7 @@ def test_the_picture_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ("words", "message"),
     [
         ([], "ALGORITHM or one of --steps, --epochs and --server-lr must be given; got none"),
+        (["--server-lr", "2,1", "--plot", "a.png"], "--plot must come with ALGORITHM, --steps or --epochs"),
         (["--estimate"], "--estimate must come with an algorithm, as in `fedpace advise fedgm`; got none"),
         (["--set", "beta=0.5"], "--set must come with an algorithm, as in `fedpace advise fedgm`; got none"),
         (["fedgmm"], "algorithm must be one of"),

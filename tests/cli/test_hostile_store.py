@@ -102,7 +102,7 @@ def test_a_run_of_another_kind_is_one_line(home, fedpace, column: str, value: ob
         assert said.code == 2 and said.err.count("\n") == 1 and said.err.isascii(), words
         assert said.err.startswith(f"fedpace {words[0]}: the run store ")
     assert fedpace("runs", "delete", "night").code == 0  # and so it can be got rid of
-    assert fedpace("runs").out.startswith("no run is kept")
+    assert fedpace("runs").out.startswith("no saved runs")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_times_of_steps_that_are_none_are_left_out(home) -> None:
 # ------------------------------------------------------------ names that lead elsewhere
 
 
-@pytest.mark.parametrize("name", ["../../precious", "/etc", ".", "..", "a/b", ESCAPE, ""])
+@pytest.mark.parametrize("name", ["../../precious", "/etc", ".", "..", "a/../b", ESCAPE, ""])
 def test_a_name_is_never_a_way_out_of_the_store(home, fedpace, name: str) -> None:
     precious = home.parent / "precious"
     precious.mkdir()

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 import sqlalchemy as sql
 
 from fedpace.cli import listing
 from fedpace.disk import locks
 from fedpace.record.store.store import Store
+
+SOURCE = Path(__file__).parents[2] / "src"
+HEAVY = {"numpy", "torch", "sklearn", "matplotlib", "pandas", "rich", "scipy", "numba", "fedpace.sim"}
 
 
 def begin(store: Store, status: str) -> None:
@@ -41,6 +51,18 @@ def test_many_runs_are_one_query_and_only_those_that_may_be_running_are_looked_f
     assert set(asked) == {"fedgm-digits-31", "fedgm-digits-32"}
 
 
+def test_a_list_of_runs_loads_nothing_but_the_database() -> None:
+    """Its time is that of imports: what they cost is many times what thousands of rows do."""
+    begin(Store(), "done")
+    code = "import sys; from fedpace.cli import main; main(['runs']); print(*sys.modules)"
+    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert said[2].startswith("fedgm-digits-1")
+    assert HEAVY.isdisjoint(said[-1].split())
+
+
 def test_columns_are_aligned_and_letters_that_take_two_columns_are_counted_as_two(capsys) -> None:
     listing.lines(("name", "n"), [("a", "1"), ("日本", "20"), ("\x1b[31m", "3")], align="lr")
     assert capsys.readouterr().out == "\n".join(
@@ -54,3 +76,18 @@ def test_the_widest_columns_give_way_to_a_narrow_terminal(capsys, monkeypatch) -
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:] == ["aaaaaaaaaa…  done", "b            running"]
     assert max(map(len, lines)) == 20
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("kind", "bold"), [("xterm", True), ("dumb", False)])
+def test_the_header_is_bold_where_the_terminal_can(kind: str, bold: bool, monkeypatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", kind)
+    monkeypatch.setattr("sys.stdout", terminal)
+    listing.lines(("name",), [("a",)], align="l")
+    header = "\x1b[1mname\x1b[0m" if bold else "name"
+    assert terminal.getvalue() == f"{header}\n────\na\n"

@@ -4,16 +4,16 @@ import pytest
 
 from fedpace.cli.population import population
 from fedpace.errors import ConfigError
-from fedpace.sim import Population
+from fedpace.sim import Population, presets
 
 
 @pytest.mark.parametrize(
     ("text", "devices"),
     [
         (None, None),
-        ("defedavg", Population.uniform_slowdown()),
-        ("uniform-slowdown:1,10", Population.uniform_slowdown(1, 10)),
-        ("defedavg:cifar10", Population.uniform_slowdown(flops_per_step=31.4e6)),
+        ("defedavg", presets.defedavg()),
+        ("uniform-slowdown:1,10", presets.defedavg(low=1, high=10)),
+        ("defedavg:cifar10", presets.defedavg("cifar10")),
         ("half-normal:5", Population.half_normal(5)),
         ("half-normal:5,2", Population.half_normal(5, base_s=2)),
         ("ca2fl", Population.half_normal(5)),

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import fedpace
+from fedpace.errors import CheckpointError
+from fedpace.record.store import checkpoint
 
 WRITTEN = Path(__file__).parents[1] / "data" / "previous"
 
@@ -39,6 +44,24 @@ def test_its_checkpoint_is_refused_in_one_line(fedpace: Any, old_home: Path) -> 
     resumed = fedpace("resume", "stopped", "--quiet")
     assert resumed.code == 2 and "older fedpace" in resumed.err
     assert len(resumed.err.strip().splitlines()) == 1
+
+
+def test_its_finished_run_shows_its_result_again(fedpace: Any, old_home: Path) -> None:
+    shown = fedpace("resume", "finished")
+    assert shown.code == 0 and "fedbaca on digits" in shown.out, shown.err
+
+
+def test_a_checkpoint_that_names_a_part_formerly_is_refused_in_one_line(tmp_path: Path) -> None:
+    """`CompressedModel` was `Literal`: an experiment is known by its text, and that text is another one."""
+    task = fedpace.tasks.load("digits", clients=5, model="softmax")
+    run = partial(fedpace.simulate, fedpace.algorithms.fedbnlaca(steps=1), task, checkpoint=tmp_path)
+    run(rounds=2)
+    head, tree = checkpoint.read(tmp_path / checkpoint.CURRENT)
+    head["experiment"]["algorithm"] = head["experiment"]["algorithm"].replace("CompressedModel", "Literal")
+    (tmp_path / checkpoint.CURRENT).write_bytes(checkpoint.encode(tree, head))
+    with pytest.raises(CheckpointError, match="belongs to another experiment, .*Literal") as refused:
+        run(rounds=2)
+    assert len(str(refused.value).splitlines()) == 1
 
 
 def test_its_results_have_the_keys_of_todays(fedpace: Any, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import pytest
 from safetensors.numpy import load_file
 
+from fedpace.cli import experiment
 from fedpace.cli.verbs import run as verb
 from fedpace.errors import InterruptedRun
 
@@ -41,7 +42,7 @@ def test_progress_and_result_are_shown_apart(fedpace) -> None:
     lines = said.err.splitlines()
     assert lines[0] == "fedgm on digits, 10 clients"
     assert [line.split()[1] for line in lines[1:]] == ["1/3", "2/3", "3/3"]
-    assert "accuracy" in said.out and "fedgm on digits" in said.out and "sent up" in said.out
+    assert "accuracy" in said.out and "fedgm on digits" in said.out and "uploaded" in said.out
 
 
 def test_everything_that_can_be_written(fedpace, tmp_path) -> None:
@@ -72,7 +73,7 @@ def test_everything_that_can_be_written(fedpace, tmp_path) -> None:
 def test_schedules_learn_the_length_of_the_run(fedpace) -> None:
     """multistage_fedgm cuts `--rounds` into its stages without being told twice."""
     args = verb_args("multistage_fedgm", "--rounds", "70")
-    [algorithm] = verb.experiment.make_algorithms(["multistage_fedgm"], args).values()
+    [algorithm] = experiment.make_algorithms(["multistage_fedgm"], args).values()
     assert algorithm.server_opt.ends[-1] == 70
 
 

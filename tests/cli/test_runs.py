@@ -198,7 +198,7 @@ def test_parquet_has_the_same_table(fedpace, tmp_path) -> None:
 def test_deleted_runs_are_gone(fedpace) -> None:
     fedpace("run", "fedavg", *SMALL, "--name", "night")
     assert fedpace("runs", "delete", "night").code == 0
-    assert "no run is kept" in fedpace("runs").out
+    assert "no saved runs" in fedpace("runs").out
     assert not Store().folder("night").exists()
 
 
@@ -207,8 +207,8 @@ def test_deleted_runs_are_gone(fedpace) -> None:
     [
         (["resume", "nigth"], "resume: run must be one of night; got 'nigth' (did you mean night?)"),
         (["run", "fedavg", "--name", "night"], "run: name must be one that no run has yet; got 'night'"),
-        (["run", "fedavg", "--name", "a/b"], "run: name must be letters, digits"),
-        (["run", "fedavg", "--name", "x", "--no-store"], "run: --name must go with a run that is kept"),
+        (["run", "fedavg", "--name", "a//b"], "run: name must be letters, digits"),
+        (["run", "fedavg", "--name", "x", "--no-store"], "run: --name must go with a run that is saved"),
         (
             ["run", "fedavg", "--checkpoint-every", "soon"],
             "run: checkpoint every must be steps (100) or real",
@@ -229,7 +229,7 @@ def test_without_a_store_a_run_goes_on_and_says_so(fedpace, tmp_path, monkeypatc
     (tmp_path / "file").touch()
     monkeypatch.setenv("FEDPACE_HOME", str(tmp_path / "file"))
     said = fedpace("run", "fedavg", *SMALL)
-    assert said.code == 0 and "the run is not kept" in said.err
+    assert said.code == 0 and "the run is not saved" in said.err
     assert fedpace("run", "fedavg", *SMALL, "--name", "night").code == 2
 
 

@@ -106,7 +106,7 @@ def test_a_checkpoint_is_saved_and_the_run_goes_on_to_the_same_bits(
     number = getattr(signal, name)
     with at_step_20(home, *WORDS, "--name", "night", "--quiet") as process:
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=600)
     why = "interrupted" if name == "SIGINT" else f"interrupted by {name}"
     assert said == f"fedpace run: {why} after step 20; to continue: fedpace resume night\n"
     assert process.returncode == 128 + number
@@ -124,7 +124,7 @@ def test_workers_that_are_told_too_do_not_spoil_it(home: Path) -> None:
     with at_step_20(home, *words) as process:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGHUP):
             os.killpg(process.pid, number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=600)
     assert said.endswith("to continue: fedpace resume night\n") and said.count("\n") == 1
     assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
     assert checkpoint.exists(home / "runs" / "night")
@@ -138,7 +138,7 @@ def test_what_is_ignored_stays_ignored(name: str, home: Path, whole: bytes) -> N
     words = [*WORDS, "--quiet", "--json", str(result)]
     with at_step_20(home, *words, preexec_fn=lambda: signal.signal(number, signal.SIG_IGN)) as process:
         os.killpg(process.pid, number)
-        _, said = process.communicate("go\n", timeout=60)
+        _, said = process.communicate("go\n", timeout=600)
     assert (process.returncode, said) == (0, "")
     assert result.read_bytes() == whole
 
@@ -151,7 +151,7 @@ def test_a_terminal_that_closes(home: Path) -> None:
         os.close(terminal)
         os.close(master)  # the other end is gone, as the kernel tells the session next
         os.killpg(process.pid, signal.SIGHUP)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     assert process.returncode == 128 + signal.SIGHUP
     assert checkpoint.exists(home / "runs" / "night")
 

@@ -84,7 +84,7 @@ from fedpace.cli.trial import OnThisMachine
 if __name__ == "__main__":
     with OnThisMachine(1) as machine:
         print(machine._pool.submit(os.getpid).result(), flush=True)
-        machine._pool.submit(time.sleep, 60).result()
+        machine._pool.submit(time.sleep, 3600).result()
 """
 
 
@@ -94,7 +94,7 @@ def test_processes_end_with_a_sweep_that_is_killed(tmp_path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sweep:
         worker = int(sweep.stdout.readline())
         sweep.kill()
-    for _ in range(1000):
+    for _ in range(10_000):
         try:
             os.kill(worker, 0)
         except ProcessLookupError:

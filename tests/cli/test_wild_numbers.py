@@ -127,6 +127,24 @@ def test_the_threshold_of_lag_may_be_squared(fedpace) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["autonomous_fedgm", "--set", "concurrency=5", "--set", "buffer=2147483647"], "buffer"),
+        (["defedavg_iid", "--set", "reuse_model=true", "--set", "buffer=2147483647"], "buffer"),
+        (["defedavg_niid", "--set", "draws=2147483647"], "draws"),
+        (
+            ["fedavg", "--set", "select=replacement", "--set", "clients_per_round=2147483647"],
+            "clients_per_round",
+        ),
+    ],
+)
+def test_no_server_step_is_endless(fedpace, words: list[str], what: str) -> None:
+    said = fedpace("run", *words, *EXPERIMENT, "--quiet")
+    line = f"fedpace run: {what} must be <= 1,000 times the number of clients (5); got 2147483647\n"
+    assert (said.code, said.out, said.err) == (2, "", line)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "0:1e9:1e-9",

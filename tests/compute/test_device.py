@@ -87,7 +87,7 @@ CROSSING = (".numpy()", ".item()", ".cpu()", ".cuda(", ".pin_memory", "from_nump
 
 @pytest.mark.parametrize(
     "file",
-    ["torch_task.py", "flat.py", "placed.py", "descend.py", "scaling.py", "fast/lanes.py"],
+    ["torch_task.py", "autograd.py", "flat.py", "placed.py", "descend.py", "scaling.py", "fast/lanes.py"],
 )
 def test_nothing_crosses_but_through_the_device(file: str) -> None:
     text = (SOURCE / "tasks" / file).read_text()

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from fedpace import algorithms as a
-from fedpace.aggregate import Mean, Mixing, Normalised, Pooled, Weighted
+from fedpace.aggregate import Krum, Mean, Mixing, Normalised, PerStep, Pooled, Weighted
 from fedpace.algorithm import Algorithm
 from fedpace.combinations import REFUSALS, manual
 from fedpace.errors import ConfigError
-from fedpace.link import Difference, ErrorFeedback, Lazy, Plain, TopK
+from fedpace.link import EF21, Difference, ErrorFeedback, Lazy, Plain, TopK
 from fedpace.local import SGD, Scaffold
 from fedpace.pace import Buffered, ByShare, Interrupting, Replayed, Rounds, WithReplacement
 
@@ -25,7 +25,9 @@ class NoWeights:
 REFUSED = [
     dict(pace=Rounds(2, ByShare()), aggregate=Weighted()),
     dict(pace=Buffered(2, 4, "batch", WithReplacement())),
+    dict(local=SGD(0.1, epochs=(1, 3)), aggregate=Normalised(), up=ErrorFeedback(TopK(0.5))),
     dict(local=NoWeights(), aggregate=Normalised()),
+    dict(pace=Rounds(4), aggregate=Krum(1)),
     dict(pace=Interrupting(2, 1.0), correction=Scaffold()),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Mean()),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Pooled(None), up=Lazy("nla", tau=0.5)),
@@ -76,6 +78,28 @@ def test_an_uplink_is_asked_for_its_state_and_not_for_its_type():
     assert replace(quafl, up=OwnPlain()).uplink == OwnPlain()
     with pytest.raises(ConfigError, match="an uplink with state"):
         replace(quafl, up=ErrorFeedback(TopK(0.5)))
+
+
+@pytest.mark.parametrize("up", [Lazy("nla", tau=0.5), EF21(TopK(0.5)), ErrorFeedback(TopK(0.5))], ids=str)
+def test_values_of_other_sessions_are_not_divided_by_todays_steps(up):
+    """Where every session of a client has the same length there is one divisor; a plain codec sends today's value."""
+    fixed = [dict(local=SGD(0.1, steps=(1, 4))), dict(local=SGD(0.1, epochs=2, batch_size=10))]
+    changing = [dict(local=SGD(0.1, steps=((1, 4), (2, 2)))), dict(local=SGD(0.1, epochs=(1, 3)))]
+    changing.append(dict(local=SGD(0.1, steps=6), pace=Interrupting(2, 1.0)))
+    for aggregate in (Normalised(), PerStep()):
+        for rules in fixed:
+            Algorithm(aggregate=aggregate, up=up, **rules)
+        for rules in changing:
+            with pytest.raises(ConfigError, match="sessions of other lengths"):
+                Algorithm(aggregate=aggregate, up=up, **rules)
+            Algorithm(aggregate=aggregate, up=TopK(0.5), **rules)
+            Algorithm(aggregate=Mean(), up=up, **rules)
+
+
+@pytest.mark.parametrize("pace", [Rounds(2), Buffered(2, 4)], ids=str)
+def test_lag_ps_wants_all_clients_every_round(pace):
+    with pytest.raises(ConfigError, match="sum over all clients"):
+        replace(a.lag(rule="ps"), pace=pace)
 
 
 def test_the_manual_prints_the_table():

@@ -41,7 +41,9 @@ CONTRACT = {
     "b2": AMSGRAD | {"fedadam", "fedyogi"},
     "eps": AMSGRAD | {"fedadam", "fedyogi", "fedadagrad"},
     "option": AMSGRAD,
-    "alpha": {"fedasync"},
+    "alpha": LAZY | COMPRESSED | {"fedasync"},
+    "over_n": LAZY | COMPRESSED,
+    "reference": LAZY | COMPRESSED | {"two_way"},
     "staleness": {"fedasync", "fedbuff"},
     "cache_bits": {"ca2fl", "mf_ca2fl"},
     "reuse_model": CONTINUOUS,
@@ -72,7 +74,8 @@ OWN = {
     "favano": {"rescale"},
     "fednova_vr": {"accumulate"},
     "mf_ca2fl": {"quantize_fresh"},
-    "two_way": {"pace", "reference", "first", "per_tensor", "server_opt"},
+    "lag": {"rule", "lipschitz"},
+    "two_way": {"pace", "first", "per_tensor", "server_opt"},
 }
 
 

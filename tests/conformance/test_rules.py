@@ -8,7 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedpace.aggregate import Cached, Contribution, Mean, Mixing, Normalised, PerStep, Pooled, Weighted
+from fedpace.aggregate import (
+    Bucketed,
+    Cached,
+    CenteredClip,
+    Contribution,
+    GeometricMedian,
+    Krum,
+    Mean,
+    Median,
+    Mixing,
+    Normalised,
+    NormBound,
+    PerStep,
+    Pooled,
+    TrimmedMean,
+    Weighted,
+)
 from fedpace.aggregate.total import Total
 from fedpace.check import check_aggregator, check_correction, check_local, check_server_opt
 from fedpace.local import SGD, Scaffold, VarianceReduced
@@ -47,13 +63,33 @@ def test_server_optimizers(opt: Any) -> None:
         Normalised("steps"),
         Normalised(2.0),
         PerStep(),
+        Median(),
+        Median(staleness="poly"),
+        TrimmedMean(0.25),
+        GeometricMedian(),
+        Krum(0),
+        Krum(0, keep=2),
+        NormBound(0.5),
     ],
 )
 def test_aggregation_without_memory(rule: Any) -> None:
     check_aggregator(rule, memoryless=True)
 
 
-@pytest.mark.parametrize("rule", [Mixing(0.5), Pooled(), Pooled(None), Cached(), Cached(4)], ids=repr)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Mixing(0.5),
+        Pooled(),
+        Pooled(None),
+        Cached(),
+        Cached(4),
+        CenteredClip(0.5),
+        Bucketed(2, Median()),
+        Bucketed(2, CenteredClip(0.5)),
+    ],
+    ids=repr,
+)
 def test_aggregation(rule: Any) -> None:
     check_aggregator(rule)
 

@@ -38,6 +38,8 @@ def parse(frame: bytes, sizes: tuple[int, ...]) -> Fields:
         size = sum(sizes)
         at, picked = sparse.read(frame, header.kind, size, size, name, "auto")
         return Fields(header, tuple(at.tolist()), tuple(picked.tolist()))
+    if header.kind is Kind.TERNARY:
+        return _parse_ternary(frame, header, name, sizes)
     return _parse_codes(frame, header, name, sizes)
 
 
@@ -60,6 +62,15 @@ def _parse_codes(frame: bytes, header: Header, name: str, sizes: tuple[int, ...]
         codes.append(tuple(pack.unpack(packed, bits, size).tolist()))
         at += one + packed.size
     return Fields(header, numbers=tuple(scales), codes=tuple(codes))
+
+
+def _parse_ternary(frame: bytes, header: Header, name: str, sizes: tuple[int, ...]) -> Fields:
+    size, count = sum(sizes), sparse.count(header, frame, sum(sizes))
+    signs, scales = pack.packed_bytes(count, 1), len(sizes) * values.type_bytes(name)
+    at = sparse.positions(header, frame, count, scales + signs, size, "auto")
+    numbers = _numbers(frame, name, len(sizes), len(frame) - scales - signs)
+    packed = np.frombuffer(frame, np.uint8, signs, len(frame) - signs)
+    return Fields(header, tuple(at.tolist()), numbers, (tuple(pack.unpack(packed, 1, count).tolist()),))
 
 
 def build(fields: Fields, sizes: tuple[int, ...]) -> bytes:
@@ -85,6 +96,9 @@ def _payload(fields: Fields, sizes: tuple[int, ...]) -> list[Any]:
         return [numbers]
     if header.kind in SPARSE:
         return [sparse.COUNT.pack(len(fields.positions)), _block(fields, sum(sizes)), numbers]
+    if header.kind is Kind.TERNARY:
+        signs = pack.pack(np.array(fields.codes[0], np.uint8), 1)
+        return [sparse.COUNT.pack(len(fields.positions)), _block(fields, sum(sizes)), numbers, signs]
     bits = 1 if header.kind is Kind.SIGN else header.aux
     kind = np.uint8 if bits <= 8 else np.uint16
     packed = [pack.pack(np.array(codes, kind), bits) for codes in fields.codes]

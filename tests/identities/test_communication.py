@@ -5,6 +5,7 @@ import pytest
 
 import fedpace
 from fedpace import algorithms as a
+from fedpace.errors import ConfigError
 from fedpace.link import Dense
 from fedpace.server_opt import AMSGrad
 from fedpace.tasks import quadratics
@@ -145,3 +146,58 @@ def test_one_doubled_update_slows_amsgrad_down_for_ever():
             theta, state = opt.apply(theta, np.array([second if step == 1 else 0.3]), state)
         ends.append(theta[0])
     np.testing.assert_allclose(ends, (27.60545879, 27.06504149), atol=5.1e-9)
+
+
+def test_a_mode_is_found_by_its_former_word_with_a_line():
+    for name in ("fednlaa", "fedaa", "fednlaca", "fedaca", "fedbnlaca", "fedbaca"):
+        make = getattr(a, name)
+        with pytest.warns(FutureWarning, match='"as_published" is now called "realisable"') as told:
+            former = make(mode="as_published")
+        assert former == make(mode="realisable") == make() and len(told) == 1
+
+
+def test_alpha_needs_the_form_that_has_it():
+    with pytest.raises(ConfigError, match="C / \\(alpha n\\)"):
+        a.fednlaa(alpha=0.5)
+    assert a.fednlaa(alpha=0.5, over_n=True, tau=0.2).up.tau == 0.4
+
+
+def test_a_reference_that_was_never_sent_warns_by_either_name():
+    with pytest.warns(UserWarning, match='reference="raw" uses values that were not transmitted'):
+        a.fednlaca(reference="raw")
+    assert a.fednlaca(reference="absent_is_zero").up.reference == "absent_is_zero"
+    assert a.fedaca(reference="judged").up.reference == "judged"
+    with pytest.raises(ConfigError, match="Lazy.reference"):
+        a.fedaca(reference="raw")
+
+
+def test_nominal_bits_count_one_scale_per_tensor():
+    """d signs and a float32 scale: one for the vector, or one for each of its tensors."""
+    task = fedpace.tasks.load("digits", model="mlp", clients=4)
+    size, tensors = task.layout.size, len(task.layout.names)
+    bits = []
+    for per_tensor in (False, True):
+        signs = a.two_way(codec="sign", down_codec="sign", per_tensor=per_tensor, steps=1)
+        run = fedpace.simulate(signs, task, rounds=1, evaluate_every=None)
+        bits.append(run.traffic["up"]["value_bits"])
+    assert tensors > 1 and bits == [4 * (size + 32), 4 * (size + 32 * tensors)]
+
+
+def test_clients_of_a_shared_reference_start_from_one_copy_of_the_public_model():
+    """Also one that was away; with a reference for each client every one has a model of its own."""
+    select = [[0, 1, 2], [0, 1, 3], [0, 2, 3]]
+    settings = {"codec": TOP1, "down_codec": TOP1, "select": select, "clients_per_round": 3, **AMS}
+    task = quadratics(np.linspace(-1, 1, 12).reshape(4, 3), initial=2.0)
+
+    class Starts(fedpace.sim.Observer):
+        def __init__(self):
+            self.of = {}
+
+        def began(self, client, session, now):
+            self.of.setdefault(session.version, []).append(session.start)
+
+    for reference, copies in (("shared", 1), ("per_client", 3)):
+        starts = Starts()
+        algorithm = a.two_way(reference=reference, **settings)
+        fedpace.simulate(algorithm, task, rounds=3, evaluate_every=None, observers=[starts])
+        assert [len({id(model) for model in starts.of[version]}) for version in (1, 2)] == [copies] * 2

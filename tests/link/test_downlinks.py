@@ -17,6 +17,8 @@ from fedpace.link import (
     Difference,
     Full,
     Lazy,
+    LazyModel,
+    Phantom,
     Quantize,
     RandK,
     ResyncError,
@@ -467,6 +469,8 @@ def test_a_codec_alone_sends_the_whole_model_through_it():
 
 
 LINKS = [
+    LazyModel(),
+    LazyModel(tau=3.0, lipschitz=[0.5, 1.0, 2.0], max_staleness=3),
     Full(),
     Full(Dense("fp16")),
     CompressedModel(TopK(0.2)),
@@ -480,6 +484,69 @@ LINKS = [
     Difference(TopK(0.1), reference="shared", ring=1),
     Difference(ScaledSign(), reference="shared"),
 ]
+
+
+# ---------------------------------------------------------------- LAG-PS
+
+
+def test_a_model_that_has_hardly_moved_is_not_sent_again():
+    """lipschitz^2 ||x - h||^2 <= tau^2 (sum of the last R squared steps) / R: R = 2, steps of 2, then of 1."""
+    server = Wire(LazyModel(tau=1.0, lipschitz=(1.0, 0.5, 9.0), past_steps=2), THETA)
+    for client in range(3):
+        server.retrieve(client)
+    server.publish(THETA + [2, 0, 0, 0])  # ||x - h||^2 = 4 against (4 + 0) / 2 = 2
+    starts = [server.retrieve(client)[0] for client in range(3)]
+    assert server.kinds()[3:] == ["DENSE", "SKIP", "DENSE"] and starts == [6, 4, 6]
+    server.publish(THETA + [3, 0, 0, 0])  # 1, 9/4 and 81 against (1 + 4) / 2
+    starts = [server.retrieve(client)[0] for client in range(3)]
+    assert server.kinds()[6:] == ["SKIP", "SKIP", "DENSE"] and starts == [6, 4, 7]
+    assert server.log[8] is server.state.frame and server.held[0].model[0] == 6
+
+
+def test_a_model_is_sent_again_after_so_many_rounds():
+    server = Wire(LazyModel(tau=1e9, max_staleness=2), THETA)
+    for _ in range(5):
+        server.retrieve(0)
+        server.publish(server.x + 1)
+    assert server.kinds() == ["DENSE", "SKIP", "SKIP", "DENSE", "SKIP"]
+
+
+def test_a_model_lost_on_its_way_is_noticed_at_the_next_skip():
+    server = Wire(LazyModel(tau=1.0), THETA)
+    server.retrieve(0)
+    server.publish(THETA + 5)
+    frame, server.state = server.link.send(0, server.x, 1, server.state, RNG)  # lost
+    server.publish(server.x)
+    with pytest.raises(ResyncError):
+        server.retrieve(0)
+    server.state = server.link.forget(0, server.state)
+    np.testing.assert_array_equal(server.retrieve(0), THETA + 5)
+
+
+def test_one_bound_for_each_client_or_one_for_all():
+    with pytest.raises(ConfigError, match="one number, or 3"):
+        LazyModel(lipschitz=[1.0, 2.0]).init(THETA, 3)
+    with pytest.raises(ConfigError, match="lipschitz"):
+        LazyModel(lipschitz=0.0)
+
+
+# ---------------------------------------------------------------- a raw reference
+
+
+def test_over_a_real_link_a_model_that_was_never_sent_is_refused():
+    """Example 3 to the letter: the second skip in a row stands for a value that the client has not seen."""
+    link = CompressedModel(Dense(), "nla", 0.9, "zero", "raw")
+    server = Wire(link, THETA)
+    for step in range(3):
+        np.testing.assert_array_equal(server.retrieve(0)[0], [4, 4, 5][step])
+        server.publish(server.x + 1)
+    assert server.kinds() == ["DENSE", "SKIP", "SKIP"]
+    assert [isinstance(frame, Phantom) for frame in server.log] == [False, False, True]
+    held = None
+    for frame in server.log[:2]:
+        _, held = link.receive(bytes(frame), held, 4)
+    with pytest.raises(ResyncError):
+        link.receive(bytes(server.log[2]), held, 4)
 
 
 @pytest.mark.parametrize("link", LINKS, ids=str)

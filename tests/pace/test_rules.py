@@ -13,12 +13,14 @@ from fedpace.pace import (
     Arrivals,
     Available,
     Buffered,
+    ByShare,
     Immediate,
     Interrupting,
     Polled,
     Replayed,
     Rounds,
     Scripted,
+    WithReplacement,
 )
 from fedpace.pace.protocol import Broadcast, Interrupt, Order, Poll, Send, WakeAt
 
@@ -348,8 +350,29 @@ def test_drawn_delays_are_within_the_history() -> None:
         (lambda: Immediate(0), "concurrency must be a whole number >= 1; got 0"),
         (lambda: Interrupting(0), "clients_per_round must be a whole number >= 1; got 0"),
         (lambda: Arrivals(0), "buffer must be a whole number >= 1; got 0"),
+        (lambda: Replayed(2, delays=1), "Replayed.delays must be a list of whole numbers for each .*; got 1"),
+        (lambda: Replayed(2, delays=[1]), r"Replayed.delays must be a list of whole .*; got \[1\]"),
+        (lambda: Replayed(2, delays=[[0.5]]), r"Replayed.delays must be a list of whole .*; got \[\[0.5\]\]"),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(make: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda most: Buffered(most, 2, "immediate"), "buffer"),
+        (lambda most: Arrivals(most, reuse_model=True), "buffer"),
+        (lambda most: Polled(most), "draws"),
+        (lambda most: Rounds(most, WithReplacement()), "clients_per_round"),
+        (lambda most: Replayed(2, most, ByShare()), "clients_per_round"),
+        (lambda most: Interrupting(most, 1.0, select=WithReplacement()), "clients_per_round"),
+    ],
+)
+def test_no_step_waits_for_more_than_a_thousand_updates_of_each_client(make: Any, what: str) -> None:
+    make(3000).init(3)
+    message = rf"^{what} must be <= 1,000 times the number of clients \(3\); got 3001$"
+    with pytest.raises(ConfigError, match=message):
+        make(3001).init(3)

@@ -121,7 +121,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_previous_one_offered(folder: Pa
     DAMAGES[damage](folder / checkpoint.CURRENT)
     with pytest.raises(
         CheckpointError,
-        match=r"checkpoint.safetensors cannot be gone on from: it .*; the previous"
+        match=r"checkpoint.safetensors cannot be resumed: it .*; the previous"
         r" one, of step 3, is good",
     ):
         simulate(folder)
@@ -189,7 +189,7 @@ def test_checkpoints_with_frames_of_version_1_are_refused(folder: Path) -> None:
         (folder / name).write_bytes(data.replace(b'"format":"2"', b'"format":"1"'))
     with pytest.raises(
         CheckpointError,
-        match=r"cannot be gone on from: it was written by an older fedpace "
+        match=r"cannot be resumed: it was written by an older fedpace "
         r"\(format 1, frame version 1; this one reads 2\); there is no other one$",
     ):
         simulate(folder)

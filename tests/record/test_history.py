@@ -26,7 +26,7 @@ def test_models_are_kept_only_when_asked_for() -> None:
 
 def test_activities_and_fates_are_asked_for_and_kept_only_with_traces() -> None:
     with_traces, without = History(), History(traces=False)
-    assert [hook for hook in HOOKS if with_traces.wants(hook)] == ["recorded", "activity", "fate"]
-    assert [hook for hook in HOOKS if without.wants(hook)] == ["recorded"]
+    assert [hook for hook in HOOKS if with_traces.wants(hook)] == ["begun", "recorded", "activity", "fate"]
+    assert [hook for hook in HOOKS if without.wants(hook)] == ["begun", "recorded"]
     tell(with_traces)
     assert (with_traces.steps, with_traces.activities, with_traces.fates) == ([STEP], [TRAIN], [FATE])

@@ -41,8 +41,8 @@ def refused(folder: Path) -> str:
     with pytest.raises(CheckpointError) as error:
         simulate(folder)
     said = str(error.value)
-    assert said.startswith(f"{folder / checkpoint.CURRENT} cannot be gone on from: ") and "\n" not in said
-    return said.partition("gone on from: ")[2]
+    assert said.startswith(f"{folder / checkpoint.CURRENT} cannot be resumed: ") and "\n" not in said
+    return said.partition("cannot be resumed: ")[2]
 
 
 def rewrite(folder: Path, change: Any) -> None:

@@ -75,7 +75,9 @@ def test_runs_without_a_name_get_the_next_free_one(store: Store) -> None:
     assert begin(store).name == "fedgm-digits-4"
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "../up", ".hidden", "two words", "x" * 101])
+@pytest.mark.parametrize(
+    "name", ["", "a/", "/a", "a//b", "a/../b", "../up", ".hidden", "two words", "x" * 101]
+)
 def test_names_that_are_no_file_names_are_refused(store: Store, name: str) -> None:
     with pytest.raises(ConfigError, match="name must be letters, digits"):
         begin(store, name)
@@ -88,7 +90,7 @@ def test_a_name_is_given_once(store: Store) -> None:
 
 
 def test_an_unknown_run_is_answered_with_the_nearest(store: Store) -> None:
-    with pytest.raises(ConfigError, match="no run is kept"):
+    with pytest.raises(ConfigError, match="no saved runs"):
         store["nigth"]
     begin(store, "night")
     with pytest.raises(ConfigError, match="did you mean night"):

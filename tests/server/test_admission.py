@@ -216,7 +216,7 @@ def test_two_clients_end_it_with_two_failures_where_one_makes_a_step() -> None:
     s.receive(update(0, frames={}), 0.0)
     s.dispatch(0.0)
     with pytest.raises(
-        DivergedError, match="the last 2 updates were not finite, after step 0; lower client_lr"
+        DivergedError, match="the last 2 updates were not finite, after step 0; lower the learning rates"
     ):
         s.receive(update(1, frames={}), 0.0)
 

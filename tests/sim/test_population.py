@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fedpace
 from fedpace.errors import ConfigError
 from fedpace.sim import Between, Inverse, Population, presets
 
@@ -110,6 +111,39 @@ def test_devices_of_the_papers() -> None:
     assert presets.ca2fl(base_s=5.0) == Population(solve_s=5.0, noise_s=Between(0.0, 5.0))
     assert Population.exponential(2.0) == Population(noise_s=2.0, noise="exponential")
     assert Population.half_normal(Between(5.0, 5.0)) == Population(noise_s=Between(5.0, 5.0))
+
+
+@pytest.mark.parametrize(("dataset", "step_s"), [("fashionmnist", 0.0017), ("cifar10", 0.00314)])
+def test_the_papers_network_takes_the_papers_seconds(dataset: str, step_s: float) -> None:
+    """c_i K x 17.0e6 / 10e9 and c_i K x 31.4e6 / 10e9, bit for bit; also where a task does not tell its cost."""
+    paper = Population.uniform_slowdown(flops_per_step=step_s * 1e10).bind(50, 3).step_s
+    preset = presets.defedavg(dataset)
+    for cost in (presets.MULTIPLY_ACCUMULATES[dataset], None):
+        devices = preset.for_model(lambda cost=cost: cost)
+        assert np.array_equal(devices.bind(50, 3).step_s, paper)
+        assert str(devices.step_s) == "as DeFedAvg's CNN"
+
+
+def test_other_networks_take_seconds_in_proportion_to_their_multiply_accumulates() -> None:
+    """64 x 32 + 32 x 10 of an MLP against 4,267,008: a step of 17.0e6 x 2368 / 4267008 operations."""
+    task = fedpace.tasks.load("digits", clients=4)
+    preset = presets.defedavg()
+    run = fedpace.simulate(
+        fedpace.algorithms.fedavg(steps=3, batch_size=4), task, preset, rounds=1, evaluate_every=None
+    )
+    slowest = preset.bind(4, 0).step_s * 2368 / 4_267_008
+    transfer = preset.bind(4, 0).upload_s(0, run.bytes_up // 4) + preset.bind(4, 0).download_s(
+        0, run.bytes_down // 4
+    )
+    assert run.virtual_seconds == pytest.approx(3 * slowest.max() + transfer, rel=1e-12)
+    assert run.summary["local_step"] == (
+        "0.000555 times that of DeFedAvg's CNN (2,368 of 4,267,008 multiply-accumulates)"
+    )
+
+
+def test_devices_whose_seconds_are_given_stay_as_they_are() -> None:
+    devices = Population.uniform_slowdown()
+    assert devices.for_model(lambda: 1) is devices
 
 
 @pytest.mark.parametrize(

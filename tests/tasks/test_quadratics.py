@@ -1,5 +1,7 @@
 """Quadratics: exact where the numbers are dyadic, and the optimum where it should be."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -99,7 +101,7 @@ def test_repr_tells_tasks_apart():
         ({"centers": [1, 2], "curvatures": [1, -1]}, "quadratics curvatures must be > 0; got [1.0, -1.0]"),
         (
             {"centers": [[1, 2]], "curvatures": [[[1, 2], [0, 1]]]},
-            "quadratics curvatures must be symmetric; got [[[1.0, 2.0], [0.0, 1.0]]]",
+            "quadratics curvatures must be symmetric, up to rounding; got [[[1.0, 2.0], [0.0, 1.0]]]",
         ),
         (
             {"centers": [[1, 2]], "curvatures": [[[1, 2], [2, 1]]]},
@@ -117,3 +119,26 @@ def test_bad_input_says_what_is_allowed(arguments, line):
     with pytest.raises(ConfigError) as error:
         quadratics(**arguments)
     assert str(error.value) == line
+
+
+def test_curvatures_that_are_symmetric_up_to_rounding_are_made_so():
+    """Q D Q' rounds differently on either side of the diagonal."""
+    q, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))
+    h = q @ np.diag([1.0, 2, 3, 4, 5, 6]) @ q.T
+    assert not np.array_equal(h, h.T)
+    task = quadratics(np.ones((2, 6)), [h, 2 * h])
+    kept = task.curvatures
+    assert np.array_equal(kept, kept.transpose(0, 2, 1))
+    np.testing.assert_allclose(kept[0], h, rtol=0, atol=6e-12)
+
+
+def test_a_symmetric_curvature_keeps_every_bit():
+    h = np.array([[[0.3, 0.1], [0.1, 0.7]]])
+    assert np.array_equal(quadratics([[1, 2]], h).curvatures, h)
+
+
+@pytest.mark.parametrize(("off", "refused"), [(0.5e-12, False), (2e-12, True)])
+def test_what_is_less_symmetric_than_rounding_makes_it_is_refused(off, refused):
+    h = np.array([[[4.0, 1.0], [1.0 + 4 * off, 4.0]]])
+    with pytest.raises(ConfigError, match="symmetric, up to rounding") if refused else nullcontext():
+        quadratics([[1, 2]], h)

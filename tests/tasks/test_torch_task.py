@@ -16,6 +16,7 @@ from fedpace.local import descend as reference
 from fedpace.tasks import from_torch, load
 from fedpace.tasks.descend import descend
 from fedpace.tasks.examples import Tensors
+from fedpace.tasks.images_last import as_given, channels_last
 from fedpace.tasks.objective import CLASSIFICATION
 from fedpace.tasks.torch_task import TorchTask
 from fedpace.vector import freeze
@@ -218,11 +219,11 @@ def test_own_images_have_their_channels_last_where_the_module_can_take_them() ->
     last, rows = (
         from_torch(module, nn.functional.cross_entropy, [data], data) for module in (able, AsRows())
     )
-    assert (last._images_last, rows._images_last) == (True, False)
-    assert not load("digits", clients=2, model="cnn_ca2fl")._images_last
+    assert (last._autograd.form, rows._autograd.form) == (channels_last, as_given)
+    assert not load("digits", clients=2, model="cnn_ca2fl").own_module
     asked = Request(0, 0, last.initial(0), 0, SGD(0.1, steps=6, batch_size=5), 6, seed=0, data=0)
     moved = last.solve(asked)
-    last.__dict__["_images_last"] = False
+    last._autograd.form = as_given
     plain = last.solve(asked)
     np.testing.assert_allclose(moved, plain, rtol=0, atol=1e-5 * np.abs(plain).max())
     rows.solve(Request(0, 0, rows.initial(0), 0, SGD(0.1, steps=1, batch_size=5), 1, seed=0, data=0))

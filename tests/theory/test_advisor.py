@@ -23,7 +23,7 @@ def by_name(quantities: tuple[StatedQuantity, ...], start: str) -> StatedQuantit
     return found
 
 
-def test_every_figure_has_a_standing_and_a_source() -> None:
+def test_every_figure_has_a_label_and_a_source() -> None:
     groups = (
         advisor.bias(WORK, SETTING),
         advisor.normalised(WORK, SETTING, 0.02, 100),
@@ -31,19 +31,19 @@ def test_every_figure_has_a_standing_and_a_source() -> None:
         advisor.server_momentum(STAGES, SETTING, 1e-5, delay=4, steps=(2, 5, 9)),
     )
     quantities = [figure for group in groups for figure in group]
-    assert {figure.standing for figure in quantities} == {EXACT, SUFFICIENT, UPPER, ORDER, STABILITY}
+    assert {figure.label for figure in quantities} == {EXACT, SUFFICIENT, UPPER, ORDER, STABILITY}
     assert all(figure.source and figure.name for figure in quantities)
 
 
 def test_bias() -> None:
     quantities = advisor.bias(WORK, SETTING)
     assert by_name(quantities, "chi-squared") == replace(
-        by_name(quantities, "chi-squared"), value=WORK.chi2, standing=EXACT
+        by_name(quantities, "chi-squared"), value=WORK.chi2, label=EXACT
     )
     assert by_name(quantities, "largest").value == pytest.approx(9 / 4.3, rel=1e-12)
     assert by_name(quantities, "smallest").value == pytest.approx(2 / 4.3, rel=1e-12)
     left = by_name(quantities, "error floor")
-    assert (left.value, left.standing) == (pytest.approx(2 * WORK.chi2 * 4.0, rel=1e-12), UPPER)
+    assert (left.value, left.label) == (pytest.approx(2 * WORK.chi2 * 4.0, rel=1e-12), UPPER)
 
 
 def test_a_client_without_a_share_has_no_ratio() -> None:
@@ -97,7 +97,7 @@ def test_server_momentum_picks_the_theorem(per_round: int | None) -> None:
     else:
         expected = momentum_bounds.limit_partial(schedule, setting)
         total = momentum_bounds.bound_partial(schedule, setting, 1e-9).total(setting)
-    assert (limit.value, limit.standing, bound.value, bound.standing) == (expected, SUFFICIENT, total, UPPER)
+    assert (limit.value, limit.label, bound.value, bound.label) == (expected, SUFFICIENT, total, UPPER)
     assert ("4.1" if per_round is None else "4.6") in limit.source
 
 
@@ -107,7 +107,7 @@ def test_delay_enters_the_stability_that_is_shown() -> None:
         6.29, abs=5e-3
     )
     late = by_name(advisor.server_momentum(one, SETTING, 1e-5, delay=4), "server_lr times c")
-    assert (late.value, late.standing) == (pytest.approx(2.31, abs=5e-3), STABILITY)
+    assert (late.value, late.label) == (pytest.approx(2.31, abs=5e-3), STABILITY)
     assert advisor.stage_rows(one, 10)[0].stability == pytest.approx(0.81, abs=5e-3)
 
 

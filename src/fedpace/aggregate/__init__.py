@@ -7,20 +7,36 @@ from fedpace.aggregate.normalised import Normalised
 from fedpace.aggregate.per_step import PerStep
 from fedpace.aggregate.pooled import Pooled
 from fedpace.aggregate.protocol import Aggregator, Contribution
+from fedpace.aggregate.robust import (
+    Bucketed,
+    CenteredClip,
+    GeometricMedian,
+    Krum,
+    Median,
+    NormBound,
+    TrimmedMean,
+)
 from fedpace.aggregate.staleness import Hinge, Polynomial, staleness_weight
 from fedpace.aggregate.weighted import Weighted
 
 __all__ = [
     "Aggregator",
+    "Bucketed",
     "Cached",
+    "CenteredClip",
     "Contribution",
+    "GeometricMedian",
     "Hinge",
+    "Krum",
     "Mean",
+    "Median",
     "Mixing",
+    "NormBound",
     "Normalised",
     "PerStep",
     "Polynomial",
     "Pooled",
+    "TrimmedMean",
     "Weighted",
     "staleness_weight",
 ]

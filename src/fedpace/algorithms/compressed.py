@@ -4,13 +4,13 @@ FedCAMS: Wang, Lin & Chen, ICML 2022. LAG: Chen, Giannakis, Sun & Yin, NeurIPS 2
 FedNLAA, FedAA, FedNLACA, FedACA, FedBNLACA, FedBACA:
 "Bidirectional communication-efficient non-convex adaptive federated learning".
 
-`mode="as_published"` is the realisable reading: a value is reused only if the receiver holds it.
-`mode="literal"` is the listing to the letter, for simulation only: it uses values that never crossed the link.
+The threshold is `tau`, or with `over_n` the printed C / (alpha n), where `tau` is C (D for AA) and n the updates of a
+step. `mode` is the reading of the listings: see `readings`.
 """
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from typing import Unpack
 
 from fedpace.algorithm import Algorithm
@@ -25,22 +25,22 @@ from fedpace.algorithms.parameters import (
     training,
     weighted,
 )
-from fedpace.errors import require
-from fedpace.link import CompressedModel, ErrorFeedback, Lazy, Plain
+from fedpace.algorithms.readings import REALISABLE, reading
+from fedpace.errors import require, require_number
+from fedpace.link import CompressedModel, Dense, ErrorFeedback, Lazy, LazyModel, Plain
 from fedpace.pace import Rounds
 from fedpace.server_opt import Momentum
 
-MODES = ("as_published", "literal")
-LITERAL_WARNING = (
-    'mode="literal" uses values that were not transmitted: its savings exist in simulation only; '
-    'mode="as_published" is the nearest protocol that can be run'
-)
+UNCHANGED = 1e-12  # relative: an update of full batches from the same model
 
 
 class LazyUplink(SynchronousAMSGrad, total=False):
     """FedAMS with a lazy uplink."""
 
     tau: float
+    over_n: bool
+    alpha: float
+    reference: str | None
     max_staleness: int | None
     mode: str
 
@@ -49,7 +49,7 @@ class CompressedUplink(LazyUplink, total=False):
     """... and compresses it, with error feedback."""
 
     codec: CodecLike
-    memory: str | None
+    memory: str
 
 
 class TwoWayLinks(CompressedUplink, total=False):
@@ -59,34 +59,50 @@ class TwoWayLinks(CompressedUplink, total=False):
     tau_down: float
 
 
-LAZY = {"server_lr": 0.03, "max_staleness": 10, "mode": MODES[0]}
-COMPRESSED = {**LAZY, "codec": "topk:1/8", "memory": None}
+LAZY = {
+    "server_lr": 0.03,
+    "over_n": False,
+    "alpha": 1.0,
+    "reference": None,
+    "max_staleness": 10,
+    "mode": REALISABLE,
+}
+COMPRESSED = {**LAZY, "codec": "topk:1/8", "memory": "judged"}
 TWO_WAY = {**COMPRESSED, "down_codec": "topk:1/8", "tau_down": 0.0}
 
 
-def _reference(mode: str, rule: str) -> str:
-    """The value that a fresh one is compared with."""
-    require(mode in MODES, "mode", mode, " or ".join(MODES))
-    if mode == "literal":
-        warnings.warn(LITERAL_WARNING, UserWarning, stacklevel=5)
-    return "raw" if mode == "literal" and rule == "nla" else "held"
-
-
 def _lazy(given: LazyUplink, rule: str, link: Plain | ErrorFeedback) -> Lazy:
-    return Lazy(rule, given["tau"], given["max_staleness"], link, _reference(given["mode"], rule))
+    read = reading(given["mode"], rule, given["reference"])
+    staleness = given["max_staleness"] if read.bounded else None
+    return Lazy(rule, _threshold(given, "tau"), staleness, link, read.reference, given["over_n"])
+
+
+def _threshold(given: LazyUplink, name: str) -> float:
+    """tau, or C / alpha, which the link divides by n."""
+    tau, alpha = given[name], given["alpha"]  # type: ignore[literal-required]
+    require_number(alpha, "alpha", above=0, allowed="> 0")
+    require(given["over_n"] or alpha == 1, "alpha", alpha, "1 without over_n: it is the one of C / (alpha n)")
+    require_number(tau, name, low=0, allowed=">= 0")
+    return float(tau / alpha)
 
 
 def _compressed(given: CompressedUplink, rule: str) -> Lazy:
     """A lazy uplink around error feedback."""
-    # judged is the listing; with AA it takes every acceleration back, so fresh is the reading to run
-    memory = given["memory"] or ("fresh" if rule == "aa" else "judged")
-    return _lazy(given, rule, ErrorFeedback(codec_of(given["codec"]), memory))
+    return _lazy(given, rule, ErrorFeedback(codec_of(given["codec"]), given["memory"]))
 
 
 def _down(given: TwoWayLinks, rule: str) -> CompressedModel:
     """The listing's downlink: it compresses the model itself."""
-    first = "zero" if given["mode"] == "literal" else "dense"
-    return CompressedModel(codec_of(given["down_codec"]), rule, given["tau_down"], first)
+    read = reading(given["mode"], rule, given["reference"], warn=False)
+    return CompressedModel(
+        codec_of(given["down_codec"]),
+        rule,
+        _threshold(given, "tau_down"),
+        read.first,
+        "raw" if read.reference == "raw" else "held",
+        given["over_n"],
+        given["clients_per_round"],
+    )
 
 
 @named(server_lr=0.03)
@@ -98,17 +114,29 @@ def fedcams(*, codec: CodecLike = "topk:1/64", **shared: Unpack[SynchronousAMSGr
 @named(steps=1, batch_size=None)
 def lag(
     *,
+    rule: str = "wk",
+    lipschitz: float | Sequence[float] = 1.0,
     tau: float = 1.0,
     max_staleness: int | None = 10,
     server_lr: float = 1.0,
     weighting: str = "uniform",
     **shared: Unpack[LocalTraining],
 ) -> Algorithm:
-    """All clients every round, but one whose update hardly changed sends nothing and the old one is used."""
+    """All clients every round, but the update of one that hardly changed is not sent and the old one is used.
+
+    `rule="wk"` (LAG-WK): each client judges its update. `rule="ps"` (LAG-PS): the server judges how far its model has
+    moved since the one it last sent to the client; `lipschitz` bounds how much faster an update moves than the
+    model: client_lr K L_i, one number or one per client.
+    """
+    require(rule in ("wk", "ps"), "rule", rule, "wk (the client judges) or ps (the server does)")
+    by_server = rule == "ps"
+    full = not by_server or shared["batch_size"] is None
+    require(full, "batch_size", shared["batch_size"], 'None with rule="ps": the same model, the same update')
     return Algorithm(
         pace=Rounds(),
         **training(shared),
-        up=Lazy("lag", tau, max_staleness),
+        up=Lazy("nla", UNCHANGED, None) if by_server else Lazy("lag", tau, max_staleness),
+        down=LazyModel(tau, lipschitz, max_staleness) if by_server else Dense(),
         aggregate=weighted(weighting),
         server_opt=Momentum(server_lr),
     )

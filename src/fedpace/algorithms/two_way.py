@@ -8,7 +8,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.algorithms.named import named
 from fedpace.algorithms.parameters import CodecLike, Select, SynchronousAMSGrad, amsgrad_of, codec_of, rounds
 from fedpace.errors import require
-from fedpace.link import EF21, Difference, ErrorFeedback, Lazy
+from fedpace.link import EF21, Accumulate, Difference, ErrorFeedback, Lazy
 from fedpace.link.protocol import Uplink
 from fedpace.pace import Arrivals, Buffered, Pace, Polled, selection
 from fedpace.server_opt.protocol import ServerOpt
@@ -38,7 +38,9 @@ def two_way(
     Down, each client is sent the largest entries of the difference between the server's model and its own, so the
     residual is the error memory and no error can build up. A new client makes the initial model from the seed;
     `first="dense"` sends it instead, for models that no seed can make. Up, `memory="ef"` is error feedback and
-    `"ef21"` the difference to an estimate that both ends hold; with `tau` > 0 an upload that hardly changed is skipped.
+    `"ef21"` the difference to an estimate that both ends hold. With `tau` > 0 a client skips uploads: under error
+    feedback while it owes at most tau times its newest update, which it then sends with the next; under EF21
+    when its update is within tau of the estimate.
     `pace` is rounds, buffered, polled, arrivals or a rule.
     """
     rules = rounds(shared)
@@ -55,8 +57,11 @@ def two_way(
 
 def _up(codec: CodecLike, memory: str, tau: float, max_staleness: int | None) -> Uplink:
     require(memory in ("ef", "ef21"), "memory", memory, "ef or ef21")
-    link = EF21(codec_of(codec)) if memory == "ef21" else ErrorFeedback(codec_of(codec))
-    return Lazy("nla", tau, max_staleness, link) if tau != 0 else link
+    if memory == "ef21":
+        estimate = EF21(codec_of(codec))
+        return Lazy("nla", tau, max_staleness, estimate) if tau != 0 else estimate
+    feedback = ErrorFeedback(codec_of(codec))
+    return Accumulate(tau, feedback, max_staleness) if tau != 0 else feedback
 
 
 def _pace(pace: str | Pace, buffer: int, concurrency: int | None, draws: int, select: Select) -> Pace:

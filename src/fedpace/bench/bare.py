@@ -19,7 +19,7 @@ from fedpace.tasks import TorchTask
 
 
 class Loop:
-    """Clients' data, a network and an optimizer; what everybody writes first."""
+    """Clients' data, a network and an optimizer; the loop that is usually written first."""
 
     def __init__(self, workload: Workload, task: TorchTask):
         torch.set_num_threads(1)

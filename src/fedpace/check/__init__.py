@@ -1,9 +1,11 @@
 """Conformance: what every rule of a kind promises, as functions an author of a new one can call.
 
-Each raises AssertionError that says which promise was broken, and returns None otherwise.
+Each raises AssertionError that says which promise was broken, and returns None otherwise. `all` finds out which kind
+a rule is and returns what it found.
 """
 
 from fedpace.check.aggregators import check_aggregator
+from fedpace.check.findings import Findings, all
 from fedpace.check.links import check_codec, check_downlink, check_uplink
 from fedpace.check.local import check_correction, check_local
 from fedpace.check.optimizers import check_server_opt
@@ -11,7 +13,9 @@ from fedpace.check.pace import check_pace
 from fedpace.check.simulation import Invariants
 
 __all__ = [
+    "Findings",
     "Invariants",
+    "all",
     "check_aggregator",
     "check_codec",
     "check_correction",

@@ -1,4 +1,4 @@
-"""What the run store is told of a run at its beginning and at its end."""
+"""A run in the run store: its beginning, its end, its state and its facts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fedpace.errors import DivergedError, FedpaceError, InterruptedRun, StalledE
 if TYPE_CHECKING:
     from fedpace.cli.execution import Experiment
     from fedpace.record import Run
+    from fedpace.record.rows import Listed
     from fedpace.record.store.store import Entry, Store
     from fedpace.record.store.writer import Writer
 
@@ -42,7 +43,9 @@ def end(store: Store, entry: Entry, run: Run, writer: Writer, state: str, note: 
     writer.flush()
     folder = store.folder(entry.name)
     artifacts.write(folder, run)
-    summary = {name: run.summary[name] for name in ("compute", "real_seconds") if name in run.summary}
+    facts = ("compute", "real_seconds", "warm_up_seconds", "local_step")
+    summary = {name: run.summary[name] for name in facts if name in run.summary}
+    summary["initial_metrics"] = dict(run.initial_metrics)
     known = {"counters": run.counters, "summary": summary, "traffic": run.traffic, "note": note}
     store.set(entry.id, state, **known)
     if state in OVER:
@@ -63,3 +66,20 @@ def completed(run: Run, entry: Entry, writer: Writer) -> Run:
     """What the store knows beside the result, as facts about this execution."""
     known = {"name": entry.name, "step_seconds": writer.real_seconds}
     return replace(run, summary={**run.summary, **known})
+
+
+def state(store: Store, entry: Entry | Listed) -> str:
+    """Its status; a run that no process works on any more has died. The others need not be asked about."""
+    if entry.status == "running" and not store.is_alive(entry):
+        return "died"
+    return entry.status
+
+
+def facts(entry: Entry) -> dict[str, str]:
+    """Configuration, command, versions and machine, as text."""
+    command = " ".join(["fedpace run", *entry.arguments]) if entry.arguments else ""
+    groups = {
+        group: ", ".join(f"{name} {value}" for name, value in entry.about.get(group, {}).items())
+        for group in ("versions", "machine")
+    }
+    return {**entry.experiment, "command": command, **groups}

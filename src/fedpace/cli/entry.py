@@ -18,8 +18,8 @@ from fedpace.untrusted import visible
 
 VERBS = {
     "run": "Simulate one algorithm and show the result.",
-    "resume": "Go on with a run from its last checkpoint.",
-    "runs": "List, show, delete and export the runs that are kept.",
+    "resume": "Resume a run from its last checkpoint.",
+    "runs": "List, show, delete and export saved runs.",
     "compare": "Run several algorithms on the same task and devices, side by side.",
     "sweep": "Run a grid of settings and rank them.",
     "report": "Write one web page about saved runs.",

@@ -1,4 +1,4 @@
-"""Runs that are kept: one experiment as words, executed under the eyes of the run store."""
+"""Experiments as the command line describes them, executed and saved in the run store."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import book, experiment
+from fedpace.cli.arguments import EVERY, words
 from fedpace.cli.book import OVER
+from fedpace.cli.monitoring import Monitoring
 from fedpace.cli.population import population
 from fedpace.errors import (
     ConfigError,
@@ -25,64 +26,12 @@ from fedpace.errors import (
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
     from fedpace.compute.protocol import Task
-    from fedpace.record import Run
+    from fedpace.record import Checkpoints, Run
     from fedpace.record.store.store import Entry, Store
-    from fedpace.sim import Observer, Population
+    from fedpace.sim import Population
 
-EVERY = "60s"
 MOST_SESSIONS = 200_000
 MOST_CLIENTS = 10_000
-_WORDS = (
-    "task",
-    "clients",
-    "partition",
-    "model",
-    "population",
-    "rounds",
-    "compute",
-    "workers",
-    "evaluate_every",
-)
-
-
-def add_store_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("keeping")
-    group.add_argument("--no-store", action="store_true", help="do not keep this in the run store")
-
-
-def add_run_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("keeping")
-    group.add_argument("--name", metavar="NAME", help="the run's name in the store (default: a new one)")
-    group.add_argument(
-        "--checkpoint-every",
-        default=EVERY,
-        metavar="N",
-        help="server steps (100) or real seconds (30s) between checkpoints (default: %(default)s)",
-    )
-    group.add_argument("--no-store", action="store_true", help="do not keep this run")
-    add_track_option(group)
-
-
-def add_track_option(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
-    group.add_argument(
-        "--track",
-        action="append",
-        default=[],
-        metavar="WHERE",
-        help="also send the history to tensorboard:FOLDER, mlflow:EXPERIMENT or wandb:PROJECT",
-    )
-
-
-@contextlib.contextmanager
-def tracked(where: Sequence[str], name: str, config: Mapping[str, str]) -> Iterator[list[Any]]:
-    """The trackers that were asked for, closed afterwards."""
-    from fedpace.record.run.trackers import tracker
-
-    with contextlib.ExitStack() as open_now:
-        trackers = [tracker(text, name, config) for text in where]
-        for each in trackers:
-            open_now.callback(each.close)
-        yield trackers
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +67,6 @@ def one_experiment(args: argparse.Namespace, task: Task | None = None) -> Experi
     )
 
 
-def words(
-    algorithm: str, args: argparse.Namespace, seed: int, settings: Iterable[tuple[str, Any]]
-) -> tuple[str, ...]:
-    """Arguments of `fedpace run` for one algorithm and one seed."""
-    values = {name: getattr(args, name) for name in _WORDS}
-    if values["population"] is not None and Path(values["population"]).is_file():
-        values["population"] = str(Path(values["population"]).resolve())
-    options = [
-        (f"--{name.replace('_', '-')}", str(value)) for name, value in values.items() if value is not None
-    ]
-    chosen = [("--set", f"{name}={value!r}") for name, value in settings]
-    return (algorithm, *(word for pair in [*options, ("--seed", str(seed)), *chosen] for word in pair))
-
-
 def check_options(args: argparse.Namespace) -> None:
     """Refuse what cannot be meant before anything is loaded."""
     from fedpace.record import Checkpoints
@@ -141,7 +76,7 @@ def check_options(args: argparse.Namespace) -> None:
     for where in args.track:
         trackers.require(where)
     if getattr(args, "no_store", False) and args.name is not None:
-        raise ConfigError(f"--name must go with a run that is kept, without --no-store; got {args.name!r}")
+        raise ConfigError(f"--name must go with a run that is saved, without --no-store; got {args.name!r}")
 
 
 def open_store(args: argparse.Namespace, *, needed: bool = False) -> Store | None:
@@ -155,14 +90,14 @@ def open_store(args: argparse.Namespace, *, needed: bool = False) -> Store | Non
     except StorageError as error:
         if needed:
             raise
-        print(f"fedpace: note: {error}; the run is not kept", file=sys.stderr)
+        print(f"fedpace: note: {error}; the run is not saved", file=sys.stderr)
         return None
 
 
 def obtain(
-    what: Experiment, store: Store | None, *, stopped: bool = False, **options: Any
+    what: Experiment, store: Store | None, watch: Monitoring, *, stopped: bool = False
 ) -> tuple[Run, Entry | None]:
-    """The same experiment from the store, with its entry; gone on with if it was interrupted, new if it is not there.
+    """The same experiment from the store, with its entry; resumed if it was interrupted, new if it is not there.
 
     `stopped`: a run that a sweep gave up counts as finished. Raises what `execute` raises.
     """
@@ -175,73 +110,52 @@ def obtain(
             return artifacts.load(store, entry, what.algorithm), entry
     for entry in known:
         if store is not None and not store.is_alive(entry) and entry.status != "stopped":
-            options["traces"] = options.get("traces", False) or few_sessions(what)
-            return carry_on(what, store, entry, **options), None
-    return execute(what, store, **options), None
+            return carry_on(what, store, entry, watch), None
+    return execute(what, store, watch), None
 
 
 def execute(
     what: Experiment,
     store: Store | None,
+    watch: Monitoring,
     *,
     name: str | None = None,
     every: int | str = EVERY,
-    traces: bool = True,
-    progress: bool = False,
-    observers: Sequence[Observer] = (),
-    track: Sequence[str] = (),
 ) -> Run:
     """Run it; in the store, if there is one, from the first moment on."""
     from fedpace.record.store import checkpoint
 
-    if store is not None:
-        entry, traces = book.begin(what, store, name), traces or few_sessions(what)
-        options: dict[str, Any] = {
-            "traces": traces,
-            "progress": progress,
-            "observers": observers,
-            "track": track,
-        }
-        try:
-            return carry_on(what, store, entry, every=every, **options)
-        except ConfigError:
-            if not checkpoint.exists(store.folder(entry.name)):
-                store.delete(entry.name)  # what was refused at once is no run
-            raise
-    with tracked(track, what.algorithm.name, what.about()) as trackers:
-        return _simulate(what, [*observers, *trackers], traces=traces, progress=progress)
+    if store is None:
+        return _simulate(what, watch, what.algorithm.name, what.about())
+    entry = book.begin(what, store, name)
+    try:
+        return carry_on(what, store, entry, watch, every=every)
+    except ConfigError:
+        if not checkpoint.exists(store.folder(entry.name)):
+            store.delete(entry.name)  # what was refused at once is no run
+        raise
 
 
 def carry_on(
     what: Experiment,
     store: Store,
     entry: Entry,
+    watch: Monitoring,
     *,
     every: int | str = EVERY,
     previous: bool = False,
-    traces: bool = True,
-    progress: bool = False,
-    observers: Sequence[Observer] = (),
-    track: Sequence[str] = (),
 ) -> Run:
     """Run it to its end from wherever it is. From the first moment to the last it is seen to be alive."""
     from fedpace.cli.signals import interruptible
     from fedpace.record import Checkpoints
 
     plan = Checkpoints(store.folder(entry.name), every, previous=previous, at_end=False)
-    options: dict[str, Any] = {"traces": traces, "progress": progress, "checkpoint": plan}
+    watch = replace(watch, traces=watch.traces or _few_sessions(what))
     with interruptible(), store.working_on(entry):
-        return _carry_on(what, store, entry, observers, track, options)
+        return _carry_on(what, store, entry, watch, plan)
 
 
-def _carry_on(
-    what: Experiment,
-    store: Store,
-    entry: Entry,
-    observers: Sequence[Observer],
-    track: Sequence[str],
-    options: Mapping[str, Any],
-) -> Run:
+def _carry_on(what: Experiment, store: Store, entry: Entry, watch: Monitoring, plan: Checkpoints) -> Run:
     from fedpace.record.store import checkpoint
     from fedpace.record.store.writer import Writer
 
@@ -249,12 +163,12 @@ def _carry_on(
         store.roll_back(entry.id, [])  # it starts over
     store.set(entry.id, "running")
     writer = Writer(store, entry.id, time.monotonic)
+    watch = replace(watch, observers=[writer, *watch.observers])
     try:
-        with tracked(track, entry.name, entry.experiment) as trackers:
-            run = _simulate(what, [writer, *observers, *trackers], **options)
+        run = _simulate(what, watch, entry.name, entry.experiment, plan)
     except (DivergedError, StalledError, StorageError, InterruptedRun) as error:
         error.run = book.completed(error.run, entry, writer)
-        full = isinstance(error, StorageError)  # then less is kept, and the first error is the one to tell
+        full = isinstance(error, StorageError)  # then less is saved, and the first error is the one to tell
         with contextlib.suppress(StorageError, OSError) if full else contextlib.nullcontext():
             book.end(store, entry, error.run, writer, book.status(error), str(error))
         raise
@@ -262,20 +176,38 @@ def _carry_on(
     return book.completed(run, entry, writer)
 
 
-def few_sessions(what: Experiment) -> bool:
-    """Whether who did what when is small enough to be kept without being asked for."""
+def _few_sessions(what: Experiment) -> bool:
+    """Whether the client timeline is small enough to be saved without being asked for."""
     per_step = what.algorithm.pace.per_step or what.task.clients
     return what.how["rounds"] * per_step <= MOST_SESSIONS and what.task.clients <= MOST_CLIENTS
 
 
-def _simulate(what: Experiment, observers: Sequence[Observer], **options: Any) -> Run:
-    """To the end, or to the event at which a signal comes: InterruptedRun then, and the checkpoint is written."""
+def _simulate(
+    what: Experiment,
+    watch: Monitoring,
+    name: str,
+    config: Mapping[str, str],
+    checkpoint: Checkpoints | None = None,
+) -> Run:
+    """To the end, or to the event at which a signal comes: InterruptedRun then, and the checkpoint is written.
+
+    `name` and `config` are the run's for trackers.
+    """
     from fedpace import simulate
     from fedpace.cli.signals import interruptible
 
-    with interruptible() as interruption:
-        how = {**what.how, **options, "observers": [*observers, interruption]}
-        run = simulate(what.algorithm, what.task, what.population, seed=what.seed, **how)
+    with interruptible() as interruption, watch.opened(name, config) as observers:
+        run = simulate(
+            what.algorithm,
+            what.task,
+            what.population,
+            seed=what.seed,
+            **what.how,
+            checkpoint=checkpoint,
+            traces=watch.traces,
+            progress=watch.progress,
+            observers=[*observers, interruption],
+        )
         if interruption.signal is not None and run.stopped is not None:
             raise InterruptedRun(run, interruption.signal)
         return run

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli.parser import count, processes, seed
+from fedpace.cli.parser import count, processes, repeats, seed
 from fedpace.cli.settings import build, distribute, setting
 from fedpace.errors import unknown
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def add_options(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("experiment")
     what.add_argument("--task", default="digits", metavar="NAME", help="data set (default: %(default)s)")
-    what.add_argument("--clients", type=count, default=100, metavar="N", help="default: %(default)s")
+    what.add_argument(
+        "--clients", type=count, default=100, metavar="N", help="number of clients (default: %(default)s)"
+    )
     what.add_argument(
         "--partition", metavar="RULE", help="how samples are split over clients (default: the task's own)"
     )
@@ -47,13 +49,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--evaluate-every",
         default="1",
         metavar="N",
-        help="steps (10), virtual seconds (30s) or traffic (5MB) (default: %(default)s)",
+        help="server steps (10), virtual seconds (30s) or traffic (5MB) between evaluations (default: %(default)s)",
     )
+
+
+def add_algorithm(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("algorithm", metavar="ALGORITHM", help="a name from `fedpace list`")
+
+
+def add_seeds(group: argparse._ArgumentGroup | argparse.ArgumentParser, per: str) -> None:
+    text = f"seeds per {per}, starting at --seed (default: %(default)s)"
+    group.add_argument("--seeds", type=repeats, default=1, metavar="K", help=text)
 
 
 def add_settings(group: argparse._ArgumentGroup) -> None:
     """--seed and --set."""
-    group.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
+    group.add_argument("--seed", type=seed, default=0, metavar="N", help="random seed (default: %(default)s)")
     group.add_argument(
         "--set",
         type=setting,

@@ -17,7 +17,9 @@ def notes(run: Run, task: Task) -> Iterator[str]:
     """The applicable ones."""
     yield from _bias(run, task)
     yield from _sampling(run, task)
+    yield from _weighting(run, task)
     yield from _silent_rules(run)
+    yield from _flat(run)
 
 
 def _bias(run: Run, task: Task) -> Iterator[str]:
@@ -43,6 +45,29 @@ def _sampling(run: Run, task: Task) -> Iterator[str]:
     from fedpace.theory.sampling import note
 
     line = note(run.algorithm, task.clients, task.samples) if task.clients <= MOST_CLIENTS else None
+    if line:
+        yield line
+
+
+def _flat(run: Run) -> Iterator[str]:
+    """AMSGrad that adapts nothing: every coordinate's second moment is below eps."""
+    from fedpace.server_opt import AMSGrad
+
+    opt = run.algorithm.server_opt
+    if isinstance(opt, AMSGrad) and run.history and run.counters.get("above_floor") == 0:
+        yield (
+            f"AMSGrad has not adapted: all second moments are below eps={opt.eps:g}, so the server is momentum at rate "
+            f"{opt.lr / opt.eps**0.5:.3g}; lower eps (and server_lr with it), or take that rate for fedavgm's"
+        )
+
+
+def _weighting(run: Run, task: Task) -> Iterator[str]:
+    """Equal weights for clients of very unequal size."""
+    from fedpace.theory.weighting import note
+
+    if task.clients > MOST_CLIENTS:
+        return
+    line = note(run.algorithm, [task.samples(client) for client in range(task.clients)])
     if line:
         yield line
 

@@ -8,6 +8,7 @@ import re
 from typing import Any, NoReturn
 
 from fedpace.errors import MAX_COUNT, ConfigError, unknown
+from fedpace.expressions import MOST
 from fedpace.untrusted import brief
 
 _INVALID_CHOICE = re.compile(
@@ -34,7 +35,6 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError(_reworded(message))
 
 
-MOST = 2**31 - 1  # of anything that is counted: clients, server steps
 MOST_PROCESSES = 1024
 MOST_REPEATS = 10_000
 LARGEST = 1e12  # of any other number: its fourth power, and the product of several, is still one

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import ast
-import importlib
 import inspect
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fedpace.cli.parser import MOST
 from fedpace.errors import ConfigError, unknown
+from fedpace.expressions import evaluate, rule_classes, tame
 from fedpace.untrusted import brief
 
-_RULES = ("pace", "local", "link", "aggregate", "server_opt")  # where the classes in a value may come from
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
 _RANGE = re.compile(r"(-?\d{1,20})\.\.(-?\d{1,20})")
 _CONSTANTS = {"true": True, "false": False, "none": None}  # in any case, as people write them
@@ -38,10 +35,10 @@ def parse_value(text: str) -> Any:
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
     if match := _RANGE.fullmatch(text):
-        return _tame((int(match[1]), int(match[2])))
+        return tame((int(match[1]), int(match[2])))
     try:
         tree = ast.parse(text, mode="eval").body
-        return _evaluate(tree)
+        return evaluate(tree, rule_classes())
     except (SyntaxError, ValueError, RecursionError) as error:
         if isinstance(error, ConfigError):
             raise
@@ -80,49 +77,3 @@ def build(function: Callable[..., Any], chosen: Mapping[str, Any], **offered: An
     if missing:
         raise ConfigError(f"{function.__name__} needs a value: --set {missing[0]}=VALUE")
     return function(**values)
-
-
-def _evaluate(node: ast.expr) -> Any:
-    """Literals, and calls of rule classes with literals inside; nothing else is ever executed."""
-    match node:
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
-            options = {key.arg: _evaluate(key.value) for key in keywords if key.arg}
-            return _construct(name, [_evaluate(arg) for arg in args], options)
-        case ast.List(elts=items):
-            return [_evaluate(item) for item in items]
-        case ast.Tuple(elts=items):
-            return tuple(_evaluate(item) for item in items)
-        case _:
-            return _tame(ast.literal_eval(node))
-
-
-def _tame(value: Any) -> Any:
-    """A literal that no loop would run for ever over: all whole numbers of the algorithms count something."""
-    for number in value if isinstance(value, tuple | list | set | dict) else (value,):
-        if isinstance(number, int) and abs(number) > MOST:
-            raise ConfigError(f"whole numbers must be in {-MOST}..{MOST}; got {brief(number)}")
-        if isinstance(number, float) and not math.isfinite(number):
-            raise ConfigError(f"numbers must be finite; got {number}")
-    return value
-
-
-def _construct(name: str, args: list[Any], options: Mapping[str, Any]) -> Any:
-    rules = rule_classes()
-    if name not in rules:
-        raise unknown("rule", name, rules)
-    try:
-        return rules[name](*args, **options)
-    except TypeError as error:
-        signature = f"{name}{inspect.signature(rules[name])}"
-        raise ConfigError(f"rule must be called as {signature}; got {_plain(error)}") from None
-
-
-def rule_classes() -> dict[str, type]:
-    """Public classes of the rule packages, by name."""
-    modules = [importlib.import_module(f"fedpace.{package}") for package in _RULES]
-    named = {name: getattr(module, name) for module in modules for name in module.__all__}
-    return {name: value for name, value in named.items() if inspect.isclass(value)}
-
-
-def _plain(error: TypeError) -> str:
-    return str(error).split(".__init__() ")[-1]

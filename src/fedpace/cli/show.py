@@ -62,24 +62,34 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str, capt
 def _rows(run: Run) -> list[tuple[str, str]]:
     from fedpace.record.run.units import format_bytes, format_seconds
 
-    rows = [(name, f"{value:.4f}") for name, value in _accuracy_first(run.metrics.items())]
+    earlier = f" (at step {run.evaluated})" if run.evaluated != len(run.history) else ""
+    rows = [(f"{name}{earlier}", f"{value:.4f}") for name, value in _accuracy_first(run.metrics.items())]
     rows += [
         ("server steps", _steps(run)),
         ("virtual time", format_seconds(run.virtual_seconds)),
-        ("sent up", format_bytes(run.bytes_up)),
-        ("sent down", format_bytes(run.bytes_down)),
+        ("uploaded", format_bytes(run.bytes_up)),
+        ("downloaded", format_bytes(run.bytes_down)),
     ]
     rows += [
         (label, f"{run.counters[name]:,}") for name, label in _COUNTERS.items() if run.counters.get(name)
     ]
     rows += _compression(run)
+    rows += _adaptivity(run)
     rows += [("local training", _training(run))] if {"sessions", "solved"} <= run.counters.keys() else []
     rows += [("compute", str(run.summary["compute"]))] if "compute" in run.summary else []
-    rows += (
-        [("real time", format_seconds(run.summary["real_seconds"]))] if "real_seconds" in run.summary else []
-    )
+    rows += [("local step", str(run.summary["local_step"]))] if "local_step" in run.summary else []
+    rows += [("real time", _real_time(run))] if "real_seconds" in run.summary else []
     rows += [("saved as", str(run.summary["name"]))] if "name" in run.summary else []
     return rows
+
+
+def _real_time(run: Run) -> str:
+    """Compilation and warm-up apart: whoever runs first in a process pays for them."""
+    from fedpace.record.run.units import format_seconds
+
+    before = run.summary.get("warm_up_seconds", 0.0)
+    after = f", after {format_seconds(before)} of compilation and warm-up" if before >= 0.1 else ""
+    return f"{format_seconds(run.summary['real_seconds'])}{after}"
 
 
 def _compression(run: Run) -> list[tuple[str, str]]:
@@ -94,6 +104,12 @@ def _compression(run: Run) -> list[tuple[str, str]]:
         if lane.get("phantom"):
             rows.append((f"values used but never sent {side}", f"{lane['phantom']:,}"))
     return rows
+
+
+def _adaptivity(run: Run) -> list[tuple[str, str]]:
+    """The share of coordinates that AMSGrad scales one by one."""
+    above = run.counters.get("above_floor")
+    return [] if above is None else [("coordinates above AMSGrad's floor", f"{above / run.layout.size:.1%}")]
 
 
 def _accuracy_first(metrics: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
-from fedpace.cli import book, execution
-from fedpace.cli.verbs.resume import as_it_was
+from fedpace.cli import arguments, book, execution
+from fedpace.cli.monitoring import Monitoring
 from fedpace.errors import DivergedError, StalledError
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ def _run(job: Trial) -> TrialResult:
 
     store = Store() if job.stored else None
     try:
-        watch = [Hopeless(job.stop_above)]
-        run, entry = execution.obtain(_experiment(job), store, stopped=True, traces=False, observers=watch)
+        watch = Monitoring(observers=[Hopeless(job.stop_above)])
+        run, entry = execution.obtain(_experiment(job), store, watch, stopped=True)
         state = _state(run) if entry is None else entry.status
     except (DivergedError, StalledError) as error:
         run, state = error.run, "diverged"
@@ -151,7 +151,7 @@ def _answer(metrics: Mapping[str, float], metric: str, state: str, summary: Mapp
 
 
 def _experiment(job: Trial) -> execution.Experiment:
-    args = as_it_was(job.words)
+    args = arguments.parse(job.words)
     return execution.one_experiment(
         args, _task(args.task, args.clients, args.partition, args.model, args.seed)
     )

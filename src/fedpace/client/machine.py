@@ -99,6 +99,7 @@ class Client:
         try:
             start = self._received(parcel)
             if self.config.algorithm.correction is not None:
+                self._start_generation(parcel.generation)
                 control = CONTROL.decode(parcel.frames["control"], self.config.size)
                 correction = self.config.algorithm.correction.before(s.control, control)
         except Exception:
@@ -114,9 +115,8 @@ class Client:
         self.state.held = None
         frames = {"resync": wire.build(wire.Kind.RESYNC, round=parcel.round)}
         version = parcel.version if self.config.averaging is None else WHOLE_MODEL
-        return Update(
-            self.number, self.state.sessions + 1, version, parcel.round, 0, 0.0, self.samples, frames
-        )
+        session, generation = self.state.sessions + 1, parcel.generation
+        return Update(self.number, session, version, parcel.round, 0, 0.0, self.samples, frames, generation)
 
     def _received(self, parcel: Parcel) -> Vector:
         s, config = self.state, self.config
@@ -125,7 +125,10 @@ class Client:
         if "seed" in parcel.frames:
             s.held = config.down.seeded(config.initial)
         start, s.held = config.down.receive(parcel.frames["model"], s.held, config.size)
-        return start
+        if parcel.public is None or not np.array_equal(start, parcel.public):
+            return start
+        s.held = replace(s.held, model=parcel.public)
+        return parcel.public
 
     def _averaged(self, own: Vector, server_model: Vector) -> Vector:
         """QuAFL: the model to continue from, (X + s Y) / (s + 1), X being the server's before its step."""
@@ -137,8 +140,15 @@ class Client:
         s.sessions += 1
         rng = stream(self.config.seed, "work", self.number, s.sessions) if local.random_work else NO_DRAWS
         steps = local.work(self.number, parcel.round, self.samples, self.step_s, rng)
-        s.running = Session(s.sessions, version, parcel.round, start, steps, parcel.context, correction)
+        s.running = Session(
+            s.sessions, version, parcel.round, start, steps, parcel.context, correction, parcel.generation
+        )
         return s.running
+
+    def _start_generation(self, generation: int) -> None:
+        """Corrections began anew on the server: what this client remembers of them is void."""
+        if generation != self.state.generation:
+            self.state.control, self.state.generation = None, generation
 
     # ------------------------------------------------------------ the end of a session
 
@@ -222,8 +232,9 @@ class Client:
         except NonFiniteError:  # an empty update says that the session failed
             frames, s.pending = {}, Memories(s.up, s.control)
         version = session.version if config.averaging is None else WHOLE_MODEL
+        work = (session.steps, a_norm1, self.samples)
         s.upload = Update(
-            self.number, session.number, version, session.round, session.steps, a_norm1, self.samples, frames
+            self.number, session.number, version, session.round, *work, frames, session.generation
         )
         return s.upload
 
@@ -266,6 +277,10 @@ class Client:
             s.upload = s.pending = None
         return s.upload
 
+    def forget(self) -> None:
+        """What this client remembers is not what the server knows of: it continues from nothing but its numbering."""
+        self.state = ClientState(sessions=self.state.sessions)
+
     def recovered(self) -> None:
         """After a restart: an upload without an answer stays with its memories, all that was not sent is dropped."""
         s = self.state
@@ -276,4 +291,6 @@ class Client:
         s, slab = self.state, self.config.slab
         assert s.pending is not None, "what was sent left something to remember"
         kept: Memories = s.pending if slab is None else slab.keep(s.pending)
-        s.up, s.control = kept.up, kept.control
+        s.up = kept.up
+        if s.upload is not None and s.upload.generation == s.generation:
+            s.control = kept.control

@@ -31,6 +31,7 @@ class Session:
     steps: int
     context: Context
     correction: Vector | None = None  # added to every gradient
+    generation: int = 0  # of the corrections
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +65,5 @@ class ClientState:
     up: Any = None  # what the uplink remembers
     held: Any = None  # what the downlink remembers
     control: Any = None  # what the correction remembers
+    generation: int = 0  # of what it remembers: a newer one begins with nothing
     own: Vector | None = None  # the model it ended its last session with, where it averages (QuAFL)

@@ -2,7 +2,8 @@
 
 An actor per worker holds the task; a model goes into the object store once per version and from there to
 every node that needs it once. Results are those of `inline`. What is lost with an actor or a node is trained
-again by Ray itself: local training is pure, so that changes nothing.
+again: by Ray, once the actor has found another place, or by an actor that is idle meanwhile. Local training is pure,
+so that changes nothing.
 
 Joins the cluster that RAY_ADDRESS names, else starts Ray on this machine, on the loopback interface.
 """
@@ -23,6 +24,7 @@ from fedpace.vector import Vector
 
 DEPTH = 2  # requests at an actor: one in progress, one queued
 MODELS = 64  # versions held in the object store
+PATIENCE_S = 10.0  # without any result: then the one that is needed is asked of an idle actor, too
 
 
 class SolverActor:
@@ -118,7 +120,7 @@ class Cluster:
             self._waiting.add(job, float("-inf"))
         self._hand_out()
         while job.order is None or job.order in self._sent:
-            self._rest()
+            self._rest(job)
         del self._jobs[request.key]
         return np.array(self.ray.get(job.order))
 
@@ -141,9 +143,12 @@ class Cluster:
             if self._load[actor] >= DEPTH:
                 return
             self._waiting.left(job)
-            job.order = self._ask(actor, job.request)
-            self._load[actor] += 1
-            self._sent[job.order] = job, actor
+            self._send(actor, job)
+
+    def _send(self, actor: Any, job: Job) -> None:
+        job.order = self._ask(actor, job.request)
+        self._load[actor] += 1
+        self._sent[job.order] = job, actor
 
     def _ask(self, actor: Any, request: Request) -> Any:
         fields = {
@@ -160,13 +165,22 @@ class Cluster:
             self._models[id(start)] = start, self.ray.put(start)
         return self._models[id(start)][1]
 
-    def _rest(self) -> None:
+    def _rest(self, needed: Job) -> None:
         """Wait for some result, and send the next requests."""
-        done, _ = self.ray.wait(list(self._sent), num_returns=1)
+        done, _ = self.ray.wait(list(self._sent), num_returns=1, timeout=PATIENCE_S)
         for promise in done:
-            _, actor = self._sent.pop(promise)
+            job, actor = self._sent.pop(promise)
+            job.order = promise  # the first of several answers
             self._load[actor] -= 1
+        if not done:
+            self._ask_another(needed)
         self._hand_out()
+
+    def _ask_another(self, job: Job) -> None:
+        """Of an actor that was on a lost node, and finds no place on another one, no answer ever comes."""
+        idle = [actor for actor, load in self._load.items() if not load]
+        if job.order is not None and idle:
+            self._send(idle[0], job)
 
 
 def started(workers: int) -> Any:
@@ -181,5 +195,7 @@ def started(workers: int) -> Any:
         if "RAY_ADDRESS" in os.environ:
             ray.init(**quiet)
         else:
-            ray.init(num_cpus=workers, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+            # "local": else Ray looks for a cluster of others on this machine, or for what a killed one has left
+            here: dict[str, Any] = {"address": "local", "_node_ip_address": "127.0.0.1"}
+            ray.init(num_cpus=workers, include_dashboard=False, **here, **quiet)
     return ray

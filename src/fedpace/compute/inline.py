@@ -8,7 +8,7 @@ import numpy as np
 
 from fedpace.compute.protocol import Key, Request, Task
 from fedpace.compute.threads import one_thread
-from fedpace.local import Stopped
+from fedpace.local import SGD, Stopped
 from fedpace.vector import Vector
 
 
@@ -40,6 +40,13 @@ class Inline:
 
     def __init__(self, task: Task) -> None:
         self.name, self.task = "inline", task
+
+    def warm_up(self, local: SGD) -> None:
+        """Compile and set up what the first session would wait for, where the task knows how to."""
+        warm_up: Any = getattr(self.task, "warm_up", None)
+        if warm_up is not None:
+            with one_thread():
+                warm_up(local)
 
     def announce(self, request: Request, finish_s: float) -> None:
         pass

@@ -47,6 +47,8 @@ class Task(Protocol):
             After k steps delta is bit-identical to `solve` with steps=k; k is never more than `request.steps`.
         lane(request) -> int | None,  solve_together(requests) -> [delta, ...]
             many requests as one computation (`fedpace.compute.together`); in lanes none can be stopped.
+        multiply_accumulates
+            of the model, for one sample: device presets scale their seconds per step by it.
     """
 
     @property

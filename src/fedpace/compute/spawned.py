@@ -75,7 +75,7 @@ class Spawn:
         process = context.Process(
             target=begin, args=(self.parcel, models, results, theirs, together, turn), name="fedpace worker"
         )
-        with _without_script():
+        with without_script():
             process.start()
         theirs.close()
         return SpawnedWorker(process, mine, lambda: self.sample)
@@ -143,7 +143,7 @@ def sample(task: Task) -> bytes | None:
 
 
 @contextmanager
-def _without_script() -> Iterator[None]:
+def without_script() -> Iterator[None]:
     """A process started meanwhile does not run the caller's script, which it would do to have what is defined there."""
     script = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")

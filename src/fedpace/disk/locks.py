@@ -11,13 +11,13 @@ from filelock import FileLock, Timeout
 from fedpace.errors import ConfigError
 
 NAME = "lock"
-ASKING_SECONDS = 0.2  # longer than anybody who only asks whether it is locked holds it
+ASKING_SECONDS = 1.0  # longer than anybody who only asks whether it is locked holds it, on a busy machine too
 OWNER = "owner"  # of a run in the store, held from before its first checkpoint until its result is written
 
 
 @contextmanager
 def locked(folder: Path, name: str = NAME, *, patience: float = ASKING_SECONDS) -> Iterator[None]:
-    """ConfigError if another process is at work in the folder, and still is after `patience` seconds.
+    """ConfigError if another process uses the folder, and still does after `patience` seconds.
 
     The lock belongs to this process alone: one that is forked meanwhile, such as a worker, closes its copy of the
     open file at once (`filelock` does that), and one that is spawned never has any.
@@ -34,7 +34,7 @@ def locked(folder: Path, name: str = NAME, *, patience: float = ASKING_SECONDS) 
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether some process is at work in the folder."""
+    """Whether some process uses the folder."""
     return any(_is_held(folder / name) for name in (NAME, OWNER))
 
 

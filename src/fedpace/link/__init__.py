@@ -5,11 +5,14 @@ from fedpace.link.codecs.dense import Dense
 from fedpace.link.codecs.quantise import Quantize, dequantise, quantise
 from fedpace.link.codecs.rand_k import RandK
 from fedpace.link.codecs.scaled_sign import ScaledSign
+from fedpace.link.codecs.ternary import Ternary
 from fedpace.link.codecs.top_k import TopK
 from fedpace.link.downlinks.compressed_model import CompressedModel
 from fedpace.link.downlinks.difference import Difference
 from fedpace.link.downlinks.full import Full, as_downlink
+from fedpace.link.downlinks.lazy_model import LazyModel
 from fedpace.link.protocol import Codec, Context, Downlink, ExactEntries, Uplink
+from fedpace.link.uplinks.accumulate import Accumulate
 from fedpace.link.uplinks.ef21 import EF21
 from fedpace.link.uplinks.error_feedback import ErrorFeedback
 from fedpace.link.uplinks.lazy import Lazy
@@ -22,6 +25,7 @@ CONTROL = Dense()  # the codec of the second vector that a correction sends
 __all__ = [
     "CONTROL",
     "EF21",
+    "Accumulate",
     "Codec",
     "CompressedModel",
     "Context",
@@ -34,6 +38,7 @@ __all__ = [
     "FrameInfo",
     "Full",
     "Lazy",
+    "LazyModel",
     "NonFiniteError",
     "Phantom",
     "Plain",
@@ -41,6 +46,7 @@ __all__ = [
     "RandK",
     "ResyncError",
     "ScaledSign",
+    "Ternary",
     "TopK",
     "Uplink",
     "as_downlink",

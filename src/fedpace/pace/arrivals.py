@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from fedpace.errors import require, require_count, require_flag
 from fedpace.pace.available import Available, Draw
+from fedpace.pace.bounds import require_attainable
 from fedpace.pace.protocol import Broadcast, Continuous, Decision, Order, UpdateHeader, WakeAt
 
 
@@ -51,6 +52,7 @@ class Arrivals:
     def init(self, clients: int) -> ArrivalsState:
         allowed = f"<= the number of clients ({clients}), which train on each model once"
         require(self.reuse_model or self.buffer <= clients, "buffer", self.buffer, allowed)
+        require_attainable(self.buffer, "buffer", clients)
         return ArrivalsState(present=clients)
 
     def expects(self, update: UpdateHeader, version: int, state: ArrivalsState) -> str:

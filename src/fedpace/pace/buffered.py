@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from fedpace.errors import ConfigError, require, require_count
 from fedpace.pace.available import Available, Draw
+from fedpace.pace.bounds import require_attainable
 from fedpace.pace.protocol import Decision, OnDemand, Order, Send, UpdateHeader, WakeAt
 from fedpace.pace.select import Selection, Uniform
 
@@ -72,6 +73,7 @@ class Buffered:
     def init(self, clients: int) -> BufferedState:
         at_once = clients if self.concurrency is None else self.concurrency
         require(at_once <= clients, "concurrency", at_once, f"<= the number of clients ({clients})")
+        require_attainable(self.buffer, "buffer", clients)
         if self.dispatch_mode == "batch":
             require(self.buffer <= at_once, "buffer", self.buffer, f"<= concurrency ({at_once})")
         return BufferedState([at_once])

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from fedpace.pace.protocol import Decision, UpdateHeader
 
 
 @dataclass(slots=True)
@@ -50,3 +53,38 @@ class Cohort:
         was_open, self.open = self.open, False
         self.waiting = set()
         return was_open and self.heard > 0
+
+
+class HasCohort(Protocol):
+    """The state of a rule that waits for a cohort."""
+
+    cohort: Cohort
+
+
+S = TypeVar("S", bound=HasCohort)
+
+
+class WaitsForCohort(Generic[S]):
+    """What the rules share whose step waits for the very clients it drew.
+
+    A step when each of them has answered or was lost; no timer, and newcomers wait to be drawn.
+    """
+
+    __slots__ = ()
+
+    def awaited(self, state: S) -> int:
+        return len(state.cohort.draws)
+
+    def arrived(self, update: UpdateHeader, version: int, state: S) -> Decision:
+        count = state.cohort.answer(update.client)
+        return Decision(count, state.cohort.close_if_complete())
+
+    def lost(self, client: int, state: S) -> bool:
+        state.cohort.strike(client)
+        return state.cohort.close_if_complete()
+
+    def joined(self, client: int, state: S) -> None:
+        pass
+
+    def woke(self, now: float, state: S) -> bool:
+        return False

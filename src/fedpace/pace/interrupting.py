@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fedpace.errors import ConfigError, require_count, require_flag, require_number
 from fedpace.pace.available import Available, Draw
-from fedpace.pace.cohort import Cohort
+from fedpace.pace.cohort import Cohort, WaitsForCohort
 from fedpace.pace.protocol import (
     Broadcast,
     Decision,
@@ -31,7 +31,7 @@ class InterruptingState:
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupting:
+class Interrupting(WaitsForCohort[InterruptingState]):
     """Every `period_s` seconds interrupt `clients_per_round` distinct clients, step with their partial progress.
 
     Leconte et al. 2023 (FAVANO) and Zakerinia et al. 2022 (QuAFL, `averaging=True`: an interrupted client
@@ -65,22 +65,17 @@ class Interrupting:
         require_enough(self.select, self.clients_per_round, clients)
         return InterruptingState()
 
-    def awaited(self, state: InterruptingState) -> int:
-        return len(state.cohort.draws)
-
     def expects(self, update: UpdateHeader, version: int, state: InterruptingState) -> str:
         return "" if state.cohort.waits_for(update.client) else "not interrupted"
 
     def arrived(self, update: UpdateHeader, version: int, state: InterruptingState) -> Decision:
-        count = state.cohort.answer(update.client)
         if not self.averaging:
             self._restart(update.client, state)
-        return Decision(count, state.cohort.close_if_complete())
+        return WaitsForCohort.arrived(self, update, version, state)
 
     def lost(self, client: int, state: InterruptingState) -> bool:
         self._restart(client, state)
-        state.cohort.strike(client)
-        return state.cohort.close_if_complete()
+        return WaitsForCohort.lost(self, client, state)
 
     def joined(self, client: int, state: InterruptingState) -> None:
         if state.started:

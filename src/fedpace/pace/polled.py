@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from fedpace.errors import require_count, require_flag
 from fedpace.pace.available import Available, Draw
-from fedpace.pace.cohort import Cohort
-from fedpace.pace.protocol import Broadcast, Continuous, Decision, Order, Poll, UpdateHeader
+from fedpace.pace.bounds import require_attainable
+from fedpace.pace.cohort import Cohort, WaitsForCohort
+from fedpace.pace.protocol import Broadcast, Continuous, Order, Poll, UpdateHeader
 from fedpace.pace.select import Selection, WithReplacement
 
 
@@ -19,7 +20,7 @@ class PolledState:
 
 
 @dataclass(frozen=True, slots=True)
-class Polled:
+class Polled(WaitsForCohort[PolledState]):
     """Draw `draws` clients with replacement, wait for the stored update of each, step, broadcast.
 
     DeFedAvg-nIID, Algorithm 1. A drawn client with nothing to send finishes what it is doing: it is neither
@@ -48,27 +49,11 @@ class Polled:
         return self.draws
 
     def init(self, clients: int) -> PolledState:
+        require_attainable(self.draws, "draws", clients)
         return PolledState()
-
-    def awaited(self, state: PolledState) -> int:
-        return len(state.cohort.draws)
 
     def expects(self, update: UpdateHeader, version: int, state: PolledState) -> str:
         return "" if state.cohort.waits_for(update.client) else "not asked for"
-
-    def arrived(self, update: UpdateHeader, version: int, state: PolledState) -> Decision:
-        count = state.cohort.answer(update.client)
-        return Decision(count, state.cohort.close_if_complete())
-
-    def lost(self, client: int, state: PolledState) -> bool:
-        state.cohort.strike(client)
-        return state.cohort.close_if_complete()
-
-    def joined(self, client: int, state: PolledState) -> None:
-        pass
-
-    def woke(self, now: float, state: PolledState) -> bool:
-        return False
 
     def dispatch(
         self, version: int, now: float, available: Available, state: PolledState, draw: Draw

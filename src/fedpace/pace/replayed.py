@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 
-from fedpace.errors import require, require_count
+from fedpace.errors import ConfigError, require, require_count
 from fedpace.pace.available import Available, Draw
-from fedpace.pace.protocol import Decision, OnDemand, Order, Send, UpdateHeader
-from fedpace.pace.rounds import Rounds, RoundsState, choose
-from fedpace.pace.select import Selection, Uniform, require_enough
+from fedpace.pace.protocol import OnDemand, Order, Send
+from fedpace.pace.rounds import DrawnRounds, RoundsState, choose
+from fedpace.pace.select import Selection, Uniform
+from fedpace.untrusted import brief
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(DrawnRounds):
     """Delay without a clock: each chosen client starts from one of the last `history` models.
 
     Sun et al., AAAI 2024, App. H.1: delay uniform on {0..R-1}, R = `history`, truncated to t at the start.
@@ -32,7 +34,7 @@ class Replayed:
         if self.clients_per_round is not None:
             require_count(self.clients_per_round, "clients_per_round")
         if self.delays is not None:
-            delays = tuple(tuple(int(d) for d in group) for group in self.delays)
+            delays = _numbers(self.delays)
             allowed = f"delays in 0..history-1 = 0..{self.history - 1}"
             require(all(0 <= d < self.history for g in delays for d in g), "Replayed.delays", delays, allowed)
             object.__setattr__(self, "delays", delays)
@@ -40,36 +42,6 @@ class Replayed:
     @property
     def keeps(self) -> int:
         return self.history
-
-    @property
-    def per_step(self) -> int | None:
-        return self.clients_per_round
-
-    @property
-    def _rounds(self) -> Rounds:
-        return Rounds(self.clients_per_round, self.select)
-
-    def init(self, clients: int) -> RoundsState:
-        require_enough(self.select, self.clients_per_round, clients)
-        return RoundsState()
-
-    def awaited(self, state: RoundsState) -> int:
-        return self._rounds.awaited(state)
-
-    def expects(self, update: UpdateHeader, version: int, state: RoundsState) -> str:
-        return self._rounds.expects(update, version, state)
-
-    def arrived(self, update: UpdateHeader, version: int, state: RoundsState) -> Decision:
-        return self._rounds.arrived(update, version, state)
-
-    def lost(self, client: int, state: RoundsState) -> bool:
-        return self._rounds.lost(client, state)
-
-    def joined(self, client: int, state: RoundsState) -> None:
-        pass
-
-    def woke(self, now: float, state: RoundsState) -> bool:
-        return False
 
     def dispatch(
         self, version: int, now: float, available: Available, state: RoundsState, draw: Draw
@@ -88,3 +60,12 @@ class Replayed:
         scripted = self.delays[asked] if asked < len(self.delays) else ()
         require(len(scripted) == count, f"Replayed.delays of round {asked}", scripted, f"{count} delays")
         return scripted
+
+
+def _numbers(delays: object) -> tuple[tuple[int, ...], ...]:
+    try:
+        return tuple(tuple(map(index, group)) for group in delays)  # type: ignore[attr-defined]
+    except TypeError:
+        raise ConfigError(
+            f"Replayed.delays must be a list of whole numbers for each round; got {brief(delays)}"
+        ) from None

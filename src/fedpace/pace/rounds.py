@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fedpace.errors import require_count, require_number
 from fedpace.pace.available import Available, Draw
-from fedpace.pace.cohort import Cohort
+from fedpace.pace.cohort import Cohort, WaitsForCohort
 from fedpace.pace.protocol import Decision, OnDemand, Order, Send, UpdateHeader, WakeAt
 from fedpace.pace.select import Selection, Uniform, require_enough
 
@@ -20,8 +20,28 @@ class RoundsState:
     overdue: bool = False  # patience has ended before the first answer
 
 
+class DrawnRounds(WaitsForCohort[RoundsState]):
+    """What rounds share whose clients are drawn at their beginning."""
+
+    __slots__ = ()
+    clients_per_round: int | None
+    select: Selection
+
+    @property
+    def per_step(self) -> int | None:
+        return self.clients_per_round
+
+    def init(self, clients: int) -> RoundsState:
+        require_enough(self.select, self.clients_per_round, clients)
+        return RoundsState()
+
+    def expects(self, update: UpdateHeader, version: int, state: RoundsState) -> str:
+        waited_for = update.round == version and state.cohort.waits_for(update.client)
+        return "" if waited_for else f"late for round {update.round}"
+
+
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class Rounds(DrawnRounds):
     """Choose clients, send them the newest model, wait for all of them, step (FedAvg).
 
     McMahan et al. 2017, Algorithm 1. A client drawn twice trains once and counts twice.
@@ -43,31 +63,9 @@ class Rounds:
         if self.patience_s is not None:
             require_number(self.patience_s, "patience_s", above=0, allowed="> 0 seconds")
 
-    @property
-    def per_step(self) -> int | None:
-        return self.clients_per_round
-
-    def init(self, clients: int) -> RoundsState:
-        require_enough(self.select, self.clients_per_round, clients)
-        return RoundsState()
-
-    def awaited(self, state: RoundsState) -> int:
-        return len(state.cohort.draws)
-
-    def expects(self, update: UpdateHeader, version: int, state: RoundsState) -> str:
-        waited_for = update.round == version and state.cohort.waits_for(update.client)
-        return "" if waited_for else f"late for round {update.round}"
-
     def arrived(self, update: UpdateHeader, version: int, state: RoundsState) -> Decision:
         count = state.cohort.answer(update.client)
         return Decision(count, state.cohort.close() if state.overdue else state.cohort.close_if_complete())
-
-    def lost(self, client: int, state: RoundsState) -> bool:
-        state.cohort.strike(client)
-        return state.cohort.close_if_complete()
-
-    def joined(self, client: int, state: RoundsState) -> None:
-        pass
 
     def woke(self, now: float, state: RoundsState) -> bool:
         if now < state.deadline:

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from fedpace.errors import ConfigError, require
 from fedpace.pace.available import Available, Draw
+from fedpace.pace.bounds import require_attainable
 
 
 @runtime_checkable
@@ -74,9 +75,11 @@ class Scripted:
 
 
 def require_enough(select: Selection, k: int | None, clients: int) -> None:
-    """Refuse to choose more distinct clients than there are."""
+    """Refuse to choose more distinct clients than there are, and to draw clients without end."""
     if k is not None and isinstance(select, Uniform):
         require(k <= clients, "clients_per_round", k, f"<= the number of clients ({clients})")
+    elif k is not None:
+        require_attainable(k, "clients_per_round", clients)
 
 
 NAMES: dict[str, Selection] = {

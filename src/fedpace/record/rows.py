@@ -7,13 +7,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedpace.errors import StorageError
-from fedpace.sim.observer import StepRecord
 from fedpace.untrusted import Number, Whole, fits
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+if TYPE_CHECKING:
+    from fedpace.sim.observer import StepRecord
+
+# One or several parts between slashes: a study's runs are STUDY/row/seed. No part can be `..` or empty.
+NAME = re.compile(r"(?=.{1,100}$)[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+NAMES = "letters, digits, '.', '_' and '-', in parts between slashes, at most 100 in all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ _LANE = dict.fromkeys(
     ),
     Number,
 )
-_SHAPES: dict[str, Any] = {
+_SHAPES: dict[str, object] = {
     "id": Whole,
     **dict.fromkeys(("name", "status", "algorithm", "task", "fingerprint", "note"), str),
     "began": datetime,
@@ -82,9 +86,23 @@ _SHAPES: dict[str, Any] = {
     "summary": {str: object},
     "traffic": {str: {str: object}},
 }
-_INSIDE: dict[str, dict[str, Any]] = {  # what must be of this shape where it is there
-    "about": {"versions": {str: object}, "machine": {str: object}, "papers": [str]},
-    "summary": {"real_seconds": Number, "compute": str},
+_INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it is there
+    "about": {
+        "versions": {str: object},
+        "machine": {str: object},
+        "papers": [str],
+        "study": {"name": str, "row": str},
+        "made_by": {str: str},
+        "partition": {"samples": [Number], "labels": [[Whole]]},
+    },
+    "summary": {
+        "real_seconds": Number,
+        "warm_up_seconds": Number,
+        "compute": str,
+        "local_step": str,
+        "initial_metrics": {str: Number},
+        "client_metric": {"metric": str, "values": [Number]},
+    },
     "traffic": {"up": _LANE, "down": _LANE},
 }
 
@@ -102,7 +120,7 @@ def entry(row: Any) -> Entry:
 
 
 LISTED = ("id", *(each.name for each in fields(Listed)))  # columns, as far as runs have them
-_LISTED: dict[str, Any] = {
+_LISTED: dict[str, object] = {
     **{name: shape for name, shape in _SHAPES.items() if name in LISTED[1:]},
     "steps": Whole,
     "metrics": {str: Number},
@@ -126,7 +144,7 @@ def _damaged(name: object, wrong: Sequence[str]) -> StorageError:
     return StorageError(f"the run store has a damaged run, {name!r}: {', '.join(wrong)} of another kind")
 
 
-def _fits_inside(value: Mapping[str, Any], shapes: Mapping[str, Any]) -> bool:
+def _fits_inside(value: Mapping[str, object], shapes: Mapping[str, object]) -> bool:
     return all(fits(value[name], shape) for name, shape in shapes.items() if name in value)
 
 
@@ -141,7 +159,7 @@ def _read(row: Any, name: str, is_json: bool) -> Any:
         return None
 
 
-def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> dict[str, Any]:
+def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> dict[str, object]:
     """A step as a row of its table."""
     return {
         "run": run,
@@ -156,7 +174,7 @@ def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> di
     }
 
 
-STEP: dict[str, Any] = {
+STEP: dict[str, object] = {
     "version": Whole,
     "virtual_seconds": Number,
     "clients": [Whole],
@@ -181,6 +199,8 @@ def record(row: Any) -> StepRecord:
 
 def step(found: Mapping[str, Any]) -> StepRecord:
     """The step with these fields."""
+    from fedpace.sim.observer import StepRecord  # not for a list of runs
+
     return StepRecord(
         found["version"],
         found["virtual_seconds"],

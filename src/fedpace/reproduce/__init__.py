@@ -23,9 +23,11 @@ NAMES = {
     "defedavg-table1": "virtual seconds to a target accuracy, six methods, n = 10 to 80",
     "defedavg-speedup": "rounds to a target against updates per step and local steps",
     "two-way-bits": "accuracy against real bytes and nominal bits, twelve algorithms",
+    "two-way-defaults": "the study behind two_way's defaults: tuned on tasks of its own, judged on the pages'",
     "ca2fl-accuracy": "FedBuff, CA2FL with caches of 32 to 2 bits, FedAsync; Dirichlet 0.3 and 0.1",
     "ca2fl-delay": "staleness over concurrency, buffer and delay distributions, against published and exact values",
     "combined-methods": "cached calibration, staged momentum and two-way links together, on one clock",
+    "robustness": "ten aggregation rules against eight attacks, over the share of hostile clients",
 }
 
 

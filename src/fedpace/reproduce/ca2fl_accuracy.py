@@ -15,12 +15,12 @@ from fedpace.reproduce.cell import Cell, NamedTask
 from fedpace.reproduce.experiment import (
     Finding,
     Procedure,
-    Reproduction,
-    SettingRow,
     Table,
     Verdict,
+    compared,
     judged,
     not_run,
+    reproduction,
 )
 from fedpace.reproduce.one_scale import OneScale
 from fedpace.reproduce.outcome import Evaluation
@@ -76,7 +76,9 @@ def cells(edition: str, known: Results) -> list[Cell]:
 
 def _cell(edition: str, method: str, alpha: float) -> Cell:
     scale = SCALES[edition]
-    steps = BUFFER if method in FEDASYNC else 1  # a step per update: the same number of updates for everybody
+    steps = (
+        BUFFER if method in FEDASYNC else 1
+    )  # a step per update: the same number of updates for all methods
     return Cell(
         name=_name(method, alpha),
         algorithm=_rule(method),
@@ -130,7 +132,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
             "43.64 → 44.40 (0.1), 22.15 → 26.67 (0.01)",
             "",
             Verdict.NOT_TESTABLE,
-            "CIFAR-100 was not at hand.",
+            "CIFAR-100 was not downloaded.",
         ),
     ]
 
@@ -268,45 +270,49 @@ FULL = (
     "%). The paper prints neither its preprocessing nor how the network is initialised. The other cells would "
     "take another day."
 )
-_COMMON = (
-    SettingRow("clients", "100; 20 at work, buffer 10; dispatch after each step", "the same"),
-    SettingRow("local work", "2 epochs, batch 50, rate 0.01, weight decay 1e-4; server rate 1", "the same"),
-    SettingRow("delays", "half-normal, scale U(0,5) per client", "the same"),
-    SettingRow(
-        "cache",
-        "quantiser not given",
-        "stochastic, unbiased, one scale per block; fresh updates at full precision",
-    ),
-    SettingRow(
-        "FedAsync",
-        "Table 7: alpha 0.3 (constant), 0.5 and exponent 0.3 (polynomial), rho 1",
-        "the same; compared at equal numbers of updates",
-    ),
+_COMMON = compared(
+    """
+    clients | 100; 20 active, buffer 10; dispatch after each step | the same
+    local work | 2 epochs, batch 50, rate 0.01, weight decay 1e-4; server rate 1 | the same
+    delays | half-normal, scale U(0,5) per client | the same
+    cache | quantiser not given | stochastic, unbiased, one scale per block; fresh updates at full precision
+    FedAsync | Table 7: alpha 0.3 (constant), 0.5 and exponent 0.3 (polynomial), rho 1
+        | the same; compared at equal numbers of updates
+    """
 )
 
-EXPERIMENT = Reproduction(
-    name="ca2fl-accuracy",
-    title="CA2FL: cached calibration against FedBuff",
-    source='Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update '
-    'Calibration" (CA2FL), ICLR 2024: Tables 1 to 3, Figures 3 and 6',
-    summary="CA2FL corrects each buffered step with the last update of every client. The paper finds that it ends "
-    "above FedBuff, the more so the more clients differ, and that the cache may be quantised to 8 or 4 bits, not to 2.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    notes={"full": FULL},
-    settings={
+EXPERIMENT = reproduction(
+    "ca2fl-accuracy",
+    """
+    CA2FL: cached calibration against FedBuff
+
+    Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update
+    Calibration" (CA2FL), ICLR 2024: Tables 1 to 3, Figures 3 and 6
+
+    CA2FL corrects each buffered step with the last update of every client. The paper finds that it ends above
+    FedBuff, the more so the more clients differ, and that the cache may be quantised to 8 or 4 bits, not to 2.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    {
         "quick": (
-            SettingRow(
-                "data, network",
-                "CIFAR-10; CNN of 2.2 M parameters, ResNet-18",
-                "CIFAR-10; one hidden layer of 32 units (98,666 parameters)",
+            *compared(
+                """
+                data, network | CIFAR-10; CNN of 2.2 M parameters, ResNet-18
+                    | CIFAR-10; one hidden layer of 32 units (98,666 parameters)
+                rounds | 500 | 100
+                """
             ),
-            SettingRow("rounds", "500", "100"),
             *_COMMON,
         ),
         "full": (
-            SettingRow("data, network", "CIFAR-10; CNN of 2.2 M parameters, ResNet-18", "CIFAR-10; the CNN"),
-            SettingRow("rounds", "500", "500"),
+            *compared(
+                """
+                data, network | CIFAR-10; CNN of 2.2 M parameters, ResNet-18 | CIFAR-10; the CNN
+                rounds | 500 | 500
+                """
+            ),
             *_COMMON,
         ),
     },
+    notes={"full": FULL},
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, TimingOnly
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Table, compared, judged, not_run, reproduction
 from fedpace.reproduce.results import Results
 from fedpace.sim import Population
 from fedpace.sim.distributions import Between
@@ -86,14 +86,14 @@ def _cell(row: Row, base: float) -> str:
 
 def findings(edition: str, results: Results) -> list[Finding]:
     if not results.have(*(_cell(row, base) for row in ROWS for base in BASES)):
-        return [not_run("staleness over (Mc, M) and delay laws", "Tables 4, 5")]
+        return [not_run("staleness over (Mc, M) and delay distributions", "Tables 4, 5")]
     return [_exact(results), _printed(results), _largest(results), _scale(results), _common(results)]
 
 
 def _exact(results: Results) -> Finding:
     off = max(abs(_mean(results, row, base) - row.exact) / row.exact for row in ROWS for base in BASES)
     return Finding(
-        "mean staleness obeys the exact law Mc/M - 1, whatever the delays",
+        "mean staleness equals Mc/M - 1 exactly, for any delays",
         "not stated; follows from Algorithm 2",
         f"largest relative difference {off:.1%} over {len(ROWS)} settings and both bases",
         judged(off < 0.03),
@@ -112,7 +112,7 @@ def _printed(results: Results) -> Finding:
         "rounds of exactly M updates cannot give the printed values: by the identity above the mean is Mc/M - 1 up to "
         "the end of the run. The printed ones would follow from rounds that sometimes take more than M updates (tied, "
         "discretised times: 10.07, 10.43, 10.81, 15.08, 5.48 on average). The order over (Mc, M) is the same, and the "
-        "value printed for a common delay law, 0.9946, agrees.",
+        "value printed for a common delay distribution, 0.9946, agrees.",
     )
 
 
@@ -134,7 +134,7 @@ def _largest(results: Results) -> Finding:
 
 def _scale(results: Results) -> Finding:
     names = ("U(0,5)", "U(0,1)", "U(0,0.5)")
-    means = [_mean(results, _row(20, 10, law), 0.0) for law in names]
+    means = [_mean(results, _row(20, 10, delays), 0.0) for delays in names]
     return Finding(
         "Table 5: the scale of the delays makes almost no difference",
         "0.9184, 0.9092, 0.8992",
@@ -147,15 +147,15 @@ def _scale(results: Results) -> Finding:
 def _common(results: Results) -> Finding:
     ours = _mean(results, _row(20, 10, "5 for all"), 0.0)
     return Finding(
-        "common law, scale 5 for all: mean staleness",
+        "common distribution, scale 5 for all: mean staleness",
         "0.9946",
         f"{ours:.4f}",
         judged(abs(ours - 0.9946) < 0.01),
     )
 
 
-def _row(concurrency: int, buffer: int, law: str) -> Row:
-    return next(r for r in ROWS if (r.concurrency, r.buffer, r.delays) == (concurrency, buffer, law))
+def _row(concurrency: int, buffer: int, delays: str) -> Row:
+    return next(r for r in ROWS if (r.concurrency, r.buffer, r.delays) == (concurrency, buffer, delays))
 
 
 def _mean(results: Results, row: Row, base: float) -> float:
@@ -195,7 +195,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
                 "Mc/M - 1": [row.exact for row in TABLE_4],
             },
         )
-        draw.titled(left, "Mean staleness", "clients at work Mc, buffer M", "server steps", "upper left")
+        draw.titled(left, "Mean staleness", "active clients Mc, buffer M", "server steps", "upper left")
         draw.bars(
             right,
             labels,
@@ -205,26 +205,30 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
                 "5 + |N(0, s²)|": [_most(results, row, 5.0) for row in TABLE_4],
             },
         )
-        draw.titled(right, "Maximal staleness", "clients at work Mc, buffer M", "", "upper left")
+        draw.titled(right, "Maximal staleness", "active clients Mc, buffer M", "", "upper left")
     return {"staleness": figure}
 
 
-_SETTINGS = (
-    SettingRow("clients, rounds", "100, 500", "the same"),
-    SettingRow("delays", "half-normal, scale drawn once per client", "the same; also with 5 s of base time"),
-    SettingRow(
-        "network and data", "ResNet-18 on CIFAR-10", "none: staleness does not depend on what is learned"
-    ),
-    SettingRow("dispatch", "after each step, M clients from those not at work", "the same"),
+_SETTINGS = compared(
+    """
+    clients, rounds | 100, 500 | the same
+    delays | half-normal, scale drawn once per client | the same; also with 5 s of base time
+    network and data | ResNet-18 on CIFAR-10 | none: staleness does not depend on what is learned
+    dispatch | after each step, M of the inactive clients | the same
+    """
 )
 
-EXPERIMENT = Reproduction(
-    name="ca2fl-delay",
-    title="CA2FL: how stale the updates are",
-    source='Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update '
-    'Calibration" (CA2FL), ICLR 2024: Tables 4 and 5, Figures 4 and 5',
-    summary="Staleness is not a parameter: it follows from how many clients work at once (Mc) and how many updates "
-    "make a server step (M). The paper prints what it measured; an exact law says what any simulation must find.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    settings={"quick": _SETTINGS, "full": _SETTINGS},
+EXPERIMENT = reproduction(
+    "ca2fl-delay",
+    """
+    CA2FL: how stale the updates are
+
+    Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update
+    Calibration" (CA2FL), ICLR 2024: Tables 4 and 5, Figures 4 and 5
+
+    Staleness is not a parameter: it follows from how many clients work at once (Mc) and how many updates make a
+    server step (M). The paper prints what it measured; an exact identity says what any simulation must find.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    {"quick": _SETTINGS, "full": _SETTINGS},
 )

@@ -17,11 +17,12 @@ from fedpace.reproduce.experiment import (
     OWN,
     Finding,
     Procedure,
-    Reproduction,
     SettingRow,
     Table,
+    compared,
     judged,
     not_run,
+    reproduction,
 )
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
@@ -227,33 +228,19 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
 
 
 def _settings(edition: str) -> tuple[SettingRow, ...]:
-    task = TASK[edition]
-    return (
-        SettingRow(
-            "data, network",
-            "differs from paper to paper",
-            f"{task.name}, {task.model}, 100 clients, {task.partition}",
-        ),
-        SettingRow(
-            "devices",
-            "DeFedAvg: slowdown U[1, 5], 0.044 s per model each way",
-            "the same, each byte its share of the 0.044 s",
-        ),
-        SettingRow("local work", "DeFedAvg: 50 steps, batch 10, rate 0.05", "the same for everybody"),
-        SettingRow(
-            "per server step",
-            "CA2FL: 20 at work, buffer 10",
-            "10 updates for everybody; 20 at work where the method limits it",
-        ),
-        SettingRow(
-            "server rate",
-            "",
-            f"best of {', '.join(f'{rate:g}' for rate in RATES)} on the first seed (times 0.03 for AMSGrad); stages "
-            f"2, 1, 1/2 of it over {ROUNDS} steps, beta = nu = {BETA}",
-        ),
-        SettingRow(
-            "links", "", "top-k 1/8 with error feedback up, differences to what the client holds down"
-        ),
+    task, rates = TASK[edition], ", ".join(f"{rate:g}" for rate in RATES)
+    return compared(
+        f"""
+        data, network | differs from paper to paper | {task.name}, {task.model}, 100 clients, {task.partition}
+        devices | DeFedAvg: slowdown U[1, 5], 0.044 s per model each way
+            | the same, each byte its share of the 0.044 s
+        local work | DeFedAvg: 50 steps, batch 10, rate 0.05 | the same for all methods
+        per server step | CA2FL: 20 active clients, buffer 10
+            | 10 updates for all methods; 20 active clients where the method limits concurrency
+        server rate |  | best of {rates} on the first seed (times 0.03 for AMSGrad);
+            stages 2, 1, 1/2 of it over {ROUNDS} steps, beta = nu = {BETA}
+        links |  | top-k 1/8 with error feedback up, differences to what the client holds down
+        """
     )
 
 
@@ -264,13 +251,17 @@ NOTE = (
     "gather; what links and stages add is a third of the bytes and the way from 80 to 83 %."
 )
 
-EXPERIMENT = Reproduction(
-    name="combined-methods",
-    title="What none of the papers has: everything together",
-    source="Ours: CA2FL's cache, FedGM's stages and two-way links under DeFedAvg's clock",
-    summary="Each paper improves one rule of the journey: who is heard (DeFedAvg, FedBuff), how updates are combined "
-    "(CA2FL), how the server steps (FedGM), what crosses the link. Here they are one algorithm, run against each.",
-    procedure=Procedure(cells, findings, tables, pictures),
+EXPERIMENT = reproduction(
+    "combined-methods",
+    """
+    What none of the papers has: everything together
+
+    Ours: CA2FL's cache, FedGM's stages and two-way links under DeFedAvg's clock
+
+    Each paper improves one rule of the journey: who is heard (DeFedAvg, FedBuff), how updates are combined
+    (CA2FL), how the server steps (FedGM), what crosses the link. Here they are one algorithm, run against each.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    {edition: _settings(edition) for edition in TASK},
     notes={"quick": NOTE},
-    settings={edition: _settings(edition) for edition in TASK},
 )

@@ -12,7 +12,7 @@ import numpy as np
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.defedavg import PAPER, SCALES, algorithm, devices, settings
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Table, judged, not_run, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 
@@ -232,17 +232,21 @@ def _speedup(axes: Axes, edition: str, results: Results, split: str) -> None:
     )
 
 
-EXPERIMENT = Reproduction(
-    name="defedavg-speedup",
-    title="DeFedAvg: more clients per step, fewer rounds",
-    source=f"{PAPER}: Figures 6 and 7, Theorems 1 and 2",
-    summary="The theory promises linear speedup: n times the updates per server step, a n-th of the steps. Figure 6 "
-    "shows the rounds for n = 5 to 80 at the same learning rates, Figure 7 for 20, 50 and 100 local steps.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    settings=settings(
-        SettingRow(
-            "rates", "server 0.1, local 0.05 (Table 2)", "the same; for linear speedup also server 0.01 n"
-        ),
-        SettingRow("rounds", "not stated", "quick: 60 to 480, fewer for larger n"),
+EXPERIMENT = reproduction(
+    "defedavg-speedup",
+    f"""
+    DeFedAvg: more clients per step, fewer rounds
+
+    {PAPER}: Figures 6 and 7, Theorems 1 and 2
+
+    The theory promises linear speedup: n times the updates per server step, a n-th of the steps. Figure 6 shows
+    the rounds for n = 5 to 80 at the same learning rates, Figure 7 for 20, 50 and 100 local steps.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    settings(
+        """
+        rates | server 0.1, local 0.05 (Table 2) | the same; for linear speedup also server 0.01 n
+        rounds | not stated | quick: 60 to 480, fewer for larger n
+        """
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -76,6 +78,32 @@ class Reproduction:
     procedure: Procedure
     settings: Mapping[str, Sequence[SettingRow]]  # by edition
     notes: Mapping[str, str] = field(default_factory=dict)  # by edition: what was tried, interpretation
+
+
+def reproduction(
+    name: str,
+    about: str,
+    procedure: Procedure,
+    settings: Mapping[str, Sequence[SettingRow]],
+    notes: Mapping[str, str] | None = None,
+) -> Reproduction:
+    """`about` has three paragraphs: title, source and summary."""
+    title, source, summary = (" ".join(part.split()) for part in inspect.cleandoc(about).split("\n\n"))
+    return Reproduction(
+        name=name,
+        title=title,
+        source=source,
+        summary=summary,
+        procedure=procedure,
+        settings=settings,
+        notes=notes or {},
+    )
+
+
+def compared(text: str) -> tuple[SettingRow, ...]:
+    """Settings, `what | in the paper | here` on every line; an indented line continues the one above."""
+    joined = re.sub(r"\n +", " ", inspect.cleandoc(text))
+    return tuple(SettingRow(*line.split(" | ")) for line in joined.splitlines())
 
 
 def judged(ok: bool) -> Verdict:

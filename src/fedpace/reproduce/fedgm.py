@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedpace.reproduce.cell import NamedTask
-from fedpace.reproduce.experiment import SettingRow
+from fedpace.reproduce.experiment import SettingRow, compared
 from fedpace.reproduce.results import Results
 
 PAPER = 'Sun, Wu, Huang & Zhang, "On the Role of Server Momentum in Federated Learning", AAAI 2024'
@@ -44,26 +44,22 @@ SCALES: Mapping[str, FedGMScale] = {
 }
 
 
-def settings(*more: SettingRow) -> dict[str, tuple[SettingRow, ...]]:
-    """What every page of this paper says about its setting, and what one page adds."""
-    same = (
-        SettingRow("clients", "100, of which 5 in a round; 3 local epochs; uniform weights", "the same"),
-        SettingRow("split", "Dirichlet 0.5 over labels (also 0.3)", "the same"),
-        SettingRow(
-            "local SGD", "rate 0.01, no momentum; batch size not given", "rate {lr}, no momentum; batch 50"
-        ),
-    )
-    editions = {}
-    for edition, scale in SCALES.items():
-        data = SettingRow(
-            "data, network", "CIFAR-10; ResNet and VGG of unstated depth", f"{scale.data}, {scale.model}"
+def settings(more: str) -> dict[str, tuple[SettingRow, ...]]:
+    """What every page of this paper says about its setting, and what one page adds (`compared`)."""
+    return {
+        edition: compared(
+            f"""
+            data, network | CIFAR-10; ResNet and VGG of unstated depth | {scale.data}, {scale.model}
+            clients | 100, of which 5 in a round; 3 local epochs; uniform weights | the same
+            split | Dirichlet 0.5 over labels (also 0.3) | the same
+            local SGD | rate 0.01, no momentum; batch size not given
+                | rate {scale.client_lr}, no momentum; batch 50
+            rounds | 500 (1000 or 2000 in some figures) | {scale.rounds} unless said below
+            """
         )
-        local = tuple(SettingRow(s.what, s.paper, s.here.format(lr=scale.client_lr)) for s in same)
-        rounds = SettingRow(
-            "rounds", "500 (1000 or 2000 in some figures)", f"{scale.rounds} unless said below"
-        )
-        editions[edition] = (data, *local, rounds, *more)
-    return editions
+        + compared(more)
+        for edition, scale in SCALES.items()
+    }
 
 
 def best(results: Results, names: Iterable[str], last: int = 3) -> str | None:

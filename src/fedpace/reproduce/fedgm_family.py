@@ -9,7 +9,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Table, judged, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, best, settings
 from fedpace.reproduce.results import Results
 
@@ -162,26 +162,24 @@ def _by_rate(axes: Axes, edition: str, results: Results, alpha: float, beta: flo
     draw.titled(axes, f"Grid, Dirichlet {alpha}", "server rate", "", "lower left")
 
 
-EXPERIMENT = Reproduction(
-    name="fedgm-family",
-    title="FedAvg, FedAvgM and FedGM over the paper's grid",
-    source=f"{PAPER}: Figures 1(a, b), 3 and 4",
-    summary="One three-parameter server rule contains FedAvg (nu = 0) and FedAvgM (nu = 1). The paper tunes each over "
-    "a grid of server rates and momenta and compares the best.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    settings=settings(
-        SettingRow(
-            "grid",
-            "rate 0.5 to 5 in steps of 0.5; beta, nu in 0.7, 0.9, 0.95",
-            "quick: rates 0.5, 1, 2, 3, 5, same momenta; full: the same",
-        ),
-        SettingRow(
-            "choice",
-            "best final test accuracy",
-            "the same, on the first seed (quick: after 50 rounds), mean of the last 3 evaluations",
-        ),
-        SettingRow(
-            "then", "", "the chosen setting for every seed, quick: 100 rounds; mean of the last 6 evaluations"
-        ),
+EXPERIMENT = reproduction(
+    "fedgm-family",
+    f"""
+    FedAvg, FedAvgM and FedGM over the paper's grid
+
+    {PAPER}: Figures 1(a, b), 3 and 4
+
+    One three-parameter server rule contains FedAvg (nu = 0) and FedAvgM (nu = 1). The paper tunes each over a
+    grid of server rates and momenta and compares the best.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    settings(
+        """
+        grid | rate 0.5 to 5 in steps of 0.5; beta, nu in 0.7, 0.9, 0.95
+            | quick: rates 0.5, 1, 2, 3, 5, same momenta; full: the same
+        choice | best final test accuracy
+            | the same, on the first seed (quick: after 50 rounds), mean of the last 3 evaluations
+        then |  | the chosen setting for every seed, quick: 100 rounds; mean of the last 6 evaluations
+        """
     ),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Table, judged, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
@@ -156,23 +156,22 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"rates": figure}
 
 
-EXPERIMENT = Reproduction(
-    name="fedgm-large-lr",
-    title="Server momentum carries large server rates",
-    source=f"{PAPER}: Figures 5, 6 and 7",
-    summary="General momentum averages over past rounds, so the server may take far larger steps than FedAvg before "
-    "training falls over. Large steps are fast at first and noisy in the end.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    settings=settings(
-        SettingRow(
-            "server",
-            "FedAvg rates 1, 2, 3; FedGM 1, 2, 3, 5 (beta = nu = 0.95 in Fig. 7, else not stated)",
-            "the same, beta = nu = 0.95",
-        ),
-        SettingRow(
-            "rounds on this page",
-            "500 (Figs. 5, 6), 2000 (Fig. 7)",
-            "120 in the quick edition, 2000 in the full one",
-        ),
+EXPERIMENT = reproduction(
+    "fedgm-large-lr",
+    f"""
+    Server momentum carries large server rates
+
+    {PAPER}: Figures 5, 6 and 7
+
+    General momentum averages over past rounds, so the server may take far larger steps than FedAvg before
+    training falls over. Large steps are fast at first and noisy in the end.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    settings(
+        """
+        server | FedAvg rates 1, 2, 3; FedGM 1, 2, 3, 5 (beta = nu = 0.95 in Fig. 7, else not stated)
+            | the same, beta = nu = 0.95
+        rounds on this page | 500 (Figs. 5, 6), 2000 (Fig. 7) | 120 in the quick edition, 2000 in the full one
+        """
     ),
 )

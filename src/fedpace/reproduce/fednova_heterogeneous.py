@@ -10,7 +10,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, NamedTask
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Table, compared, judged, not_run, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import at_the_end
@@ -236,27 +236,53 @@ def _panel(axes: Axes, results: Results, place: str, bed: Bed, solver: str) -> N
     draw.titled(axes, f"{place}, {solver}", "rounds", "", "lower right")
 
 
-_COMMON = (
-    SettingRow(
-        "clients", "16, all in every round, weights by samples (CIFAR-10); 30 (synthetic)", "the same"
-    ),
-    SettingRow(
-        "local work",
-        "E = 2, or U(2,5) drawn per client and round",
-        "the same; 2..5 inclusive",
-    ),
-    SettingRow("momentum, proximal weight", "0.9; 0.005 (E = 2), 0.001 (U(2,5))", "the same"),
-    SettingRow("server momentum", "from the public code: undamped, factor 0.9", "the same"),
+_COMMON = compared(
+    """
+    clients | 16, all in every round, weights by samples (CIFAR-10); 30 (synthetic) | the same
+    local work | E = 2, or U(2,5) drawn per client and round | the same; 2..5 inclusive
+    momentum, proximal weight | 0.9; 0.005 (E = 2), 0.001 (U(2,5)) | the same
+    server momentum | from the public code: undamped, factor 0.9 | the same
+    """
 )
 
-EXPERIMENT = Reproduction(
-    name="fednova-heterogeneous",
-    title="FedNova where clients do unequal work",
-    source='Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", '
-    "NeurIPS 2020: Figures 6 and 7",
-    summary="Clients hold different amounts of data and so take different numbers of local steps. FedNova divides each "
-    "update by what its steps weigh; the paper finds it clearly above FedAvg for plain, momentum and proximal SGD.",
-    procedure=Procedure(cells, findings, tables, pictures),
+EXPERIMENT = reproduction(
+    "fednova-heterogeneous",
+    """
+    FedNova where clients do unequal work
+
+    Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS
+    2020: Figures 6 and 7
+
+    Clients hold different amounts of data and so take different numbers of local steps. FedNova divides each
+    update by what its steps weigh; the paper finds it clearly above FedAvg for plain, momentum and proximal
+    SGD.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    {
+        "quick": (
+            *compared(
+                """
+                data, network | CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)
+                    | synthetic(1,1) with softmax regression; digits (1,437 images), one hidden layer of 32,
+                    Dirichlet 0.1
+                local rates | 0.05; momentum 0.02; synthetic 0.02
+                    | synthetic 0.001, digits 0.03; momentum two fifths of that; constant
+                batch; rounds | 32, synthetic 20; 100 | digits 10, synthetic 20; 100
+                """
+            ),
+            *_COMMON,
+        ),
+        "full": (
+            *compared(
+                """
+                data, network | CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1) | the same
+                local rates | 0.05; momentum 0.02; synthetic 0.02 | the same, constant
+                batch; rounds | 32, synthetic 20; 100 | the same; synthetic 200
+                """
+            ),
+            *_COMMON,
+        ),
+    },
     notes={
         "quick": "**What was tried.** At the paper's rate for synthetic data, 0.02, FedNova oscillated on two of three "
         "seeds (81.6 ± 9.6 → 82.4 ± 11.0 %, with momentum 81.2 → 78.9): the largest client takes hundreds of steps, so "
@@ -267,27 +293,5 @@ EXPERIMENT = Reproduction(
         "Digits are nearly solved by both: one of the 360 test images is 0.3 points, about as much as lies between "
         "them; three seeds left it open, so seven were added. The proximal weights are so small that their rows equal "
         "those of plain SGD to the digits shown: of six rows, four tell something."
-    },
-    settings={
-        "quick": (
-            SettingRow(
-                "data, network",
-                "CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)",
-                "synthetic(1,1) with softmax regression; digits (1,437 images), one hidden layer of 32, Dirichlet 0.1",
-            ),
-            SettingRow(
-                "local rates",
-                "0.05; momentum 0.02; synthetic 0.02",
-                "synthetic 0.001, digits 0.03; momentum two fifths of that; constant",
-            ),
-            SettingRow("batch; rounds", "32, synthetic 20; 100", "digits 10, synthetic 20; 100"),
-            *_COMMON,
-        ),
-        "full": (
-            SettingRow("data, network", "CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)", "the same"),
-            SettingRow("local rates", "0.05; momentum 0.02; synthetic 0.02", "the same, constant"),
-            SettingRow("batch; rounds", "32, synthetic 20; 100", "the same; synthetic 200"),
-            *_COMMON,
-        ),
     },
 )

@@ -16,7 +16,7 @@ from fedpace.local import SGD
 from fedpace.random import stream
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, Exact
-from fedpace.reproduce.experiment import Finding, Procedure, Reproduction, SettingRow, Table, judged, not_run
+from fedpace.reproduce.experiment import Finding, Procedure, Table, compared, judged, not_run, reproduction
 from fedpace.reproduce.results import Results
 from fedpace.theory import Work, dissimilarity, final_error
 from fedpace.vector import Vector
@@ -296,23 +296,26 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"bias": figure}
 
 
-_SETTINGS = (
-    SettingRow(
-        "problem", "quadratics with unequal local steps", "the same; numbers chosen to be checkable by hand"
-    ),
-    SettingRow(
-        "numbers", "closed forms only", "closed forms evaluated in float64 and simulated round by round"
-    ),
-    SettingRow("picture", "none", "8 random quadratics in 3 dimensions per seed, rate 0.02, 600 rounds"),
+_SETTINGS = compared(
+    """
+    problem | quadratics with unequal local steps | the same; numbers chosen to be checkable by hand
+    numbers | closed forms only | closed forms evaluated in float64 and simulated round by round
+    picture | none | 8 random quadratics in 3 dimensions per seed, rate 0.02, 600 rounds
+    """
 )
 
-EXPERIMENT = Reproduction(
-    name="objective-inconsistency",
-    title="Objective inconsistency: where unequal local work leads",
-    source='Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", '
-    "NeurIPS 2020: Lemma 1, eq. (28), Theorem 2",
-    summary="When clients take different numbers of local steps, plain averaging minimises another objective. On "
-    "quadratics the place where it stops is known in closed form; simulated rounds must end there to the last digit.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    settings={"quick": _SETTINGS, "full": _SETTINGS},
+EXPERIMENT = reproduction(
+    "objective-inconsistency",
+    """
+    Objective inconsistency: where unequal local work leads
+
+    Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS
+    2020: Lemma 1, eq. (28), Theorem 2
+
+    When clients take different numbers of local steps, plain averaging minimises another objective. On
+    quadratics the place where it stops is known in closed form; simulated rounds must end there to the last
+    digit.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    {"quick": _SETTINGS, "full": _SETTINGS},
 )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.experiment import Procedure, Reproduction, SettingRow, Table
+from fedpace.reproduce.experiment import Procedure, Table, compared, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way_cells import (
@@ -77,21 +77,16 @@ def _against_bytes(axes: Axes, results: Results, place: Place) -> None:
     )
 
 
-_COMMON = (
-    SettingRow("network", "MLP and CNN, sizes not given", "MLP 784-64-10 (50,890 parameters)"),
-    SettingRow("split", "iid; non-iid, scheme not given", "iid; sorted by label, two shards per client"),
-    SettingRow("compression", "top-k 1/8 and 1/128", "top-k 1/8, also 1/32"),
-    SettingRow(
-        "rates, moments, thresholds",
-        "not given",
-        "local 0.05; server rate best of two on the first seed; 0.9, 0.99, 1e-3; tau as in the claims",
-    ),
-    SettingRow("bits", "not defined", "real bytes of the frames; nominal: 32 bits per value plus positions"),
-    SettingRow(
-        "reading",
-        "values reused that never crossed the link",
-        "a value is reused only if the receiver holds it",
-    ),
+_COMMON = compared(
+    """
+    network | MLP and CNN, sizes not given | MLP 784-64-10 (50,890 parameters)
+    split | iid; non-iid, scheme not given | iid; sorted by label, two shards per client
+    compression | top-k 1/8 and 1/128 | top-k 1/8, also 1/32
+    rates, moments, thresholds | not given
+        | local 0.05; server rate best of two on the first seed; 0.9, 0.99, 1e-3; tau as in the claims
+    bits | not defined | real bytes of the frames; nominal: 32 bits per value plus positions
+    reading | values reused that never crossed the link | a value is reused only if the receiver holds it
+    """
 )
 
 QUICK = (
@@ -122,31 +117,40 @@ FULL = (
 )
 
 
-EXPERIMENT = Reproduction(
-    name="two-way-bits",
-    title="Accuracy against bytes, both ways",
-    source='"Bidirectional communication-efficient non-convex adaptive federated learning": Figures 1 to 20',
-    summary="Six algorithms that skip, repeat or compress what they send, against FedAvg, FedAdam, FedAMS and FedCAMS, "
-    "and our own two_way. The figures are not in the text at hand, only what they are said to show; traffic here is "
-    "counted in real bytes.",
-    procedure=Procedure(cells, findings, tables, pictures),
-    notes={"quick": QUICK, "full": FULL},
-    settings={
+EXPERIMENT = reproduction(
+    "two-way-bits",
+    """
+    Accuracy against bytes, both ways
+
+    "Bidirectional communication-efficient non-convex adaptive federated learning": Figures 1 to 20
+
+    Six algorithms that skip, repeat or compress what they send, against FedAvg, FedAdam, FedAMS and FedCAMS,
+    and our own two_way. The figures are not in the available text, only what they are said to show; traffic
+    here is counted in real bytes.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    {
         "quick": (
-            SettingRow(
-                "data",
-                "MNIST and Fashion-MNIST, 100 clients, 50 in a round",
-                "the same data, 20 clients, 10 in a round; on MNIST six of the methods",
+            *compared(
+                """
+                data | MNIST and Fashion-MNIST, 100 clients, 50 in a round
+                    | the same data, 20 clients, 10 in a round; on MNIST six of the methods
+                local work | 3 epochs, batch 32 | 20 steps, batch 32
+                rounds | not given | 60
+                """
             ),
-            SettingRow("local work", "3 epochs, batch 32", "20 steps, batch 32"),
-            SettingRow("rounds", "not given", "60"),
             *_COMMON,
         ),
         "full": (
-            SettingRow("data", "MNIST and Fashion-MNIST, 100 clients, 50 in a round", "the same"),
-            SettingRow("local work", "3 epochs, batch 32", "the same"),
-            SettingRow("rounds", "not given", "100"),
+            *compared(
+                """
+                data | MNIST and Fashion-MNIST, 100 clients, 50 in a round | the same
+                local work | 3 epochs, batch 32 | the same
+                rounds | not given | 100
+                """
+            ),
             *_COMMON,
         ),
     },
+    notes={"quick": QUICK, "full": FULL},
 )

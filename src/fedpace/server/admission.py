@@ -55,6 +55,8 @@ class Admission:
             return f"round {shown(update.round)} is none of 0..{s.version}"
         if not (update.version == WHOLE_MODEL if self._whole else is_count(update.version)):
             return f"version {shown(update.version)} is none this pacing rule works with"
+        if not is_count(update.generation, s.generation):
+            return f"generation {shown(update.generation)} is none of 0..{s.generation}"
         if not is_amount(update.samples, limits.samples):
             return f"samples {shown(update.samples)} are not in 0..{limits.samples:g}"
         samples = s.samples.get(update.client, float(update.samples))

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
 from fedpace.algorithm import Algorithm
-from fedpace.errors import NotFiniteError
+from fedpace.errors import NotFiniteError, TooFewError
 from fedpace.link import CONTROL, NonFiniteError
 from fedpace.link.protocol import Uplink
 from fedpace.random import stream
@@ -122,7 +122,7 @@ class Journey:
         try:
             with np.errstate(all="ignore"):
                 x, opt, settled = self._next(s)
-        except NotFiniteError:
+        except (NotFiniteError, TooFewError):
             s.aggregate = s.settled
             return _skipped(m, s)
         before, s.x = s.x, freeze(x)
@@ -134,7 +134,7 @@ class Journey:
         return Step(s.version, s.x, tuple(m.clients), tuple(m.sessions), tuple(m.staleness), m.clipped)
 
     def _next(self, s: ServerState) -> tuple[Vector, Any, Any]:
-        """The model and the states after the step; NotFiniteError if any of them is not finite."""
+        """The model and the states after the step; NotFiniteError or TooFewError if there is none."""
         opt_rule = self.algorithm.server_opt
         total, settled = self.algorithm.aggregate.result(s.aggregate)
         x, opt = opt_rule.apply(s.x, total, s.opt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -30,7 +30,8 @@ class Server:
     A driver reports what happened (`receive`, `lost`, `left`, `joined`, `woke`) and, before time moves on, asks
     `dispatch` what to send; `wake_at` is when it wants to be woken. `retrieve` makes the frames of a model for the
     client that takes it. Models that some client may still report from are held from `dispatch` on, by the server
-    itself. `last` is the version after which no step is taken; `samples` registers n_i of all clients.
+    itself. `last` is the version after which no step is taken; `samples` registers n_i of all clients; `present` are
+    the clients that are available from the start, all if it is not given.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Server:
         seed: int = 0,
         last: int | None = None,
         samples: Sequence[float] | None = None,
+        present: Iterable[int] | None = None,
     ) -> None:
         require_count(clients, "clients")
         self.algorithm, self.clients, self.seed, self.last = algorithm, clients, seed, last
@@ -61,6 +63,7 @@ class Server:
             down=self.down.init(x, clients),
             control=algorithm.correction.init(x, clients) if algorithm.correction is not None else None,
             samples=_registered(samples, clients),
+            absent=set() if present is None else set(range(clients)) - set(present),
         )
         self.state.versions.keeps = algorithm.pace.keeps
         self._models.publish(self.state)
@@ -89,6 +92,12 @@ class Server:
     def counts(self) -> Counts:
         """Counters of received updates, by outcome."""
         return self.state.counts
+
+    @property
+    def optimizer_counts(self) -> dict[str, int]:
+        """Counters of the server optimizer, where it has any."""
+        count = getattr(self.algorithm.server_opt, "counts", None)
+        return {} if count is None else dict(count(self.state.opt))
 
     @property
     def unused(self) -> int:
@@ -132,6 +141,10 @@ class Server:
         if unexpected := self.algorithm.pace.expects(update, s.version, s.pace) or self._late(update):
             s.counts.refused += 1
             return self._answer(update, False, unexpected)
+        if self.algorithm.correction is not None and update.generation != s.generation:
+            s.counts.refused += 1
+            gone = self._gone(update.client)
+            return self._answer(update, False, "late: corrections began anew", steps=gone)
         if not self._orders.has(update, s):
             return self._refuse_malformed(update, f"version {update.version} is not held for it")
         try:
@@ -170,6 +183,21 @@ class Server:
             self.state.samples[client], self._shares = float(samples), None
         self.state.absent.discard(client)
         self.algorithm.pace.joined(client, self.state.pace)
+
+    def forget(self, client: int) -> None:
+        """This client's memories are not those the server knows of: a lost disk, an old backup on either end.
+
+        Its next messages build on nothing, in both directions. Of corrections the server knows only the mean over all
+        clients, out of which nobody can take one client's share: they begin anew, for all of them.
+        """
+        s = self.state
+        s.counts.resyncs += 1
+        s.up.pop(client, None)
+        s.down = self.down.forget(client, s.down)
+        self._parcel_key = None
+        if self.algorithm.correction is not None:
+            s.control = self.algorithm.correction.init(s.x, self.clients)
+            s.generation += 1
 
     def woke(self, now: float) -> Steps:
         """The time of `wake_at` has come."""
@@ -316,7 +344,7 @@ class Server:
         s = self.state
         s.counts.not_finite += 1
         s.bad_updates.add(update.client)
-        self._give_up_if_hopeless(s.bad_updates, "updates were not finite", "client_lr")
+        self._give_up_if_hopeless(s.bad_updates, "updates were not finite", "the learning rates")
         return self._answer(update, False, "update is not finite", steps=self._gone(update.client))
 
     def _refuse_repeated(self, update: Update) -> Answer:
@@ -354,9 +382,9 @@ class Server:
         pace, present = self.algorithm.pace, self.present
         cohort = awaited(pace, self.state.pace) or min(pace.per_step or self.clients, self.clients)
         if failures.count >= max(2, cohort) and len(failures.clients) >= min(2, present):
-            raise DivergedError(
-                f"the last {failures.count} {what}, after step {self.state.version}; lower {lower}"
-            )
+            error = DivergedError(f"the last {failures.count} {what}, after step {self.state.version}")
+            error.advice, error.clients = f"lower {lower}", tuple(sorted(failures.clients))
+            raise error
 
     # ------------------------------------------------------------ small questions
 

@@ -21,6 +21,8 @@ class Parcel:
     frames: Mapping[str, bytes]  # "model"; "control" where a correction travels; "seed" at a first contact
     context: Context
     model: Vector | None = None  # the server's own, for a driver in the same process; it does not travel
+    public: Vector | None = None  # likewise the one that every client up to date holds, to be stored once
+    generation: int = 0  # of the corrections: they begin anew with every generation
 
     @property
     def size_bytes(self) -> int:
@@ -39,6 +41,7 @@ class Update:
     a_norm1: float
     samples: float
     frames: Mapping[str, bytes]  # "update", and "control" where a correction travels; {}: it was not finite
+    generation: int = 0  # of the corrections, as the session's model had it
 
     @property
     def size_bytes(self) -> int:

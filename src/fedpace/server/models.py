@@ -45,7 +45,9 @@ class Models:
             clients_per_step=self.algorithm.pace.per_step or self.clients,
             step_norms=s.step_norms,
         )
-        return Parcel(version, round, frames, context, model)
+        public = getattr(self.down, "public", None)
+        held = None if public is None else public(s.down)
+        return Parcel(version, round, frames, context, model, held, s.generation)
 
     def _frame(self, client: int, version: int, model: Vector, s: ServerState) -> bytes:
         key = (version,) if self.down.shared else (version, client)

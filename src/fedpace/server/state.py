@@ -61,6 +61,7 @@ class ServerState:
     pace: Any  # the pacing rule's
     down: Any  # the downlink's, for all clients
     control: Any = None  # the correction's
+    generation: int = 0  # how often corrections began anew
     up: dict[int, Any] = field(default_factory=dict)  # the uplink's, per client heard from
     heard: dict[int, int] = field(default_factory=dict)  # client -> last session taken
     samples: dict[int, float] = field(default_factory=dict)  # n_i, registered

@@ -53,6 +53,10 @@ class AMSGrad:
         """Below what v̂ never falls, and what is added to it under the root."""
         return (self.eps, 0.0) if self.option == 1 else (0.0, self.eps)
 
+    def counts(self, state: AMSGradState) -> dict[str, int]:
+        """Coordinates whose second moment has passed ε; where none has, this is momentum at rate η / √ε."""
+        return {"above_floor": int(np.count_nonzero(state.v_hat > self.eps))}
+
     def init(self, x: Vector) -> AMSGradState:
         return AMSGradState(np.zeros_like(x), np.zeros_like(x), np.zeros_like(x))
 

@@ -50,6 +50,34 @@ class Inverse:
         return self.numerator / rng.uniform(self.low, self.high, clients)
 
 
+@dataclass(frozen=True, slots=True)
+class ForModel:
+    """Seconds per local step, measured with one model; those of another are in proportion to its own cost.
+
+    The cost of a model is its number of multiply-accumulates for one sample.
+    """
+
+    seconds: Distribution
+    multiply_accumulates: int  # of the model it was measured with
+    model: str  # and its name
+    used: int | None = (
+        None  # multiply-accumulates of the model in use; None: they are not known, or not asked for yet
+    )
+
+    @property
+    def factor(self) -> float:
+        return 1.0 if self.used is None else self.used / self.multiply_accumulates
+
+    def draw(self, clients: int, rng: np.random.Generator) -> Values:
+        return self.seconds.draw(clients, rng) * self.factor
+
+    def __str__(self) -> str:
+        if self.factor == 1.0:
+            return f"as {self.model}"
+        share = f"{self.used:,} of {self.multiply_accumulates:,} multiply-accumulates"
+        return f"{self.factor:.3g} times that of {self.model} ({share})"
+
+
 DeviceQuantity = float | tuple[float, ...] | Distribution
 
 

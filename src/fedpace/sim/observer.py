@@ -71,6 +71,9 @@ class Observer:
 
     # ------------------------------------------------------------ what a run reports
 
+    def begun(self, metrics: Mapping[str, float]) -> None:
+        """A new run begins, everything is compiled and set up; these are the metrics of the initial model."""
+
     def recorded(self, record: StepRecord, x: Vector) -> None:
         """The server took a step: with its metrics, where it was evaluated, and the model after it."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,18 +17,20 @@ from fedpace.sim.distributions import (
     Between,
     DeviceQuantity,
     Distribution,
+    ForModel,
     Inverse,
     Values,
     as_numbers,
     per_client,
     quantity,
 )
+from fedpace.sim.hostile import Attackers, Hostile
 
 NOISES = ("half_normal", "exponential")
 _QUANTITIES = ("solve_s", "step_s", "noise_s", "up_s", "down_s", "up_s_per_byte", "down_s_per_byte")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Population:
     """Seconds of a session = solve_s + steps * step_s + noise; of a transfer = fixed + bytes * per byte.
 
@@ -38,6 +40,7 @@ class Population:
     or "overlap" (transfers run in the background; one upload at a time, and one finished update may wait for it).
     `drop` is the probability that a session is lost.
     `windows` says when each client is available: (client, from, to); without windows all clients always are.
+    `hostile` says who attacks, and how.
     Where nothing is said of how long a session takes, it takes one second.
     """
 
@@ -52,6 +55,11 @@ class Population:
     mode: str = "serial"
     drop: float = 0.0
     windows: Windows | None = None
+    hostile: Hostile | None = None
+
+    def __repr__(self) -> str:
+        said = [f.name for f in fields(self) if f.name != "hostile" or self.hostile is not None]
+        return f"Population({', '.join(f'{name}={getattr(self, name)!r}' for name in said)})"
 
     def __post_init__(self) -> None:
         if self.solve_s is None:
@@ -63,6 +71,13 @@ class Population:
         require_number(self.drop, "Population.drop", low=0, below=1, allowed="a probability in [0, 1)")
         if self.windows is not None:
             object.__setattr__(self, "windows", check_windows(self.windows))
+        allowed = "a fedpace.sim.Hostile, or None"
+        require(
+            self.hostile is None or isinstance(self.hostile, Hostile),
+            "Population.hostile",
+            self.hostile,
+            allowed,
+        )
 
     @classmethod
     def from_times(
@@ -123,6 +138,12 @@ class Population:
         """The same devices, available only in these (client, from, to)."""
         return replace(self, windows=windows)
 
+    def for_model(self, multiply_accumulates: Callable[[], int | None]) -> Population:
+        """With the seconds per local step of a model that costs so much, where they depend on it."""
+        if not isinstance(self.step_s, ForModel):
+            return self
+        return replace(self, step_s=replace(self.step_s, used=multiply_accumulates()))
+
     def bind(self, clients: int, seed: int) -> Devices:
         """The devices of one run."""
         drawn = {
@@ -135,7 +156,8 @@ class Population:
         require(shortest > 0, "Population: the seconds of a session", shortest, "> 0 for every client")
         if self.windows is not None:
             check_windows(self.windows, clients)
-        return Devices(population=self, clients=clients, seed=seed, **drawn)
+        attackers = None if self.hostile is None else self.hostile.bind(clients, seed)
+        return Devices(population=self, clients=clients, seed=seed, attackers=attackers, **drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +174,7 @@ class Devices:
     down_s: Values
     up_s_per_byte: Values
     down_s_per_byte: Values
+    attackers: Attackers | None = None
 
     @property
     def serial(self) -> bool:

@@ -37,7 +37,10 @@ def prepare(
     """
     require_count(rounds, "rounds")
     require_count(seed, "seed", low=0)
-    devices = (population or Population.from_times(1.0)).bind(task.clients, seed)
+    chosen = (population or Population.from_times(1.0)).for_model(
+        lambda: getattr(task, "multiply_accumulates", None)
+    )
+    devices = chosen.bind(task.clients, seed)
     x = task.initial(seed)
     rules = _with_period(algorithm.bound(task.layout, task.clients, task.samples), task, devices, x)
     server = Server(rules, x, task.clients, seed=seed, last=rounds, samples=_samples(algorithm, task))

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fedpace.errors import unknown
+from fedpace.sim.distributions import ForModel
 from fedpace.sim.population import Population
 
-FLOPS = {"fashionmnist": 17.0e6, "cifar10": 31.4e6}  # per local step, as DeFedAvg prints them
+FLOPS = {"fashionmnist": 17.0e6, "cifar10": 31.4e6}  # per local step of its CNN, as DeFedAvg prints them
+MULTIPLY_ACCUMULATES = {"fashionmnist": 4_267_008, "cifar10": 7_825_920}  # of that CNN, for one sample
 
 
-def defedavg(dataset: str = "fashionmnist") -> Population:
-    """DeFedAvg, section 4.1.3: slowdowns uniform on [1, 5], 10 GFLOP/s, 400 Mbit/s both ways."""
+def defedavg(dataset: str = "fashionmnist", low: float = 1.0, high: float = 5.0) -> Population:
+    """DeFedAvg, section 4.1.3: slowdowns uniform on [1, 5], 10 GFLOP/s, 400 Mbit/s both ways.
+
+    The operations of a local step are those of the paper's CNN; another model takes as many times them as it has
+    multiply-accumulates.
+    """
     if dataset not in FLOPS:
         raise unknown("data set of the defedavg devices", dataset, FLOPS)
-    return Population.uniform_slowdown(1.0, 5.0, FLOPS[dataset], 10e9, 400e6)
+    devices = Population.uniform_slowdown(low, high, FLOPS[dataset], 10e9, 400e6)
+    measured = ForModel(devices.step_s, MULTIPLY_ACCUMULATES[dataset], "DeFedAvg's CNN")  # type: ignore[arg-type]
+    return replace(devices, step_s=measured)
 
 
 def ca2fl(base_s: float = 0.0) -> Population:

@@ -56,7 +56,7 @@ class Simulation:
         self.charged = devices.serial or not self.config.down.shared
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
-        self.training = TrainingPromises(engine, eager)
+        self.training = TrainingPromises(engine, eager, devices.attackers)
 
     def begin(self) -> None:
         """Put the first events on the timeline: changes of availability, and the server's first orders."""
@@ -270,8 +270,7 @@ class Simulation:
         """Train the session in the send buffer, encode its update and send it."""
         session = client.state.outbox
         assert session is not None
-        delta = self.training.result(client, session, self.state.tally)
-        update = client.encode(delta)
+        delta, update = self.training.encoded(client, session, self.state.tally)
         until = self.now + self.devices.upload_s(client.number, update.size_bytes)
         self.state.tally.uploads += 1
         self._tell(Observer.uploading, client.number, update, self.now, until)

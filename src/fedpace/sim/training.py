@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from fedpace.client import Client, Session
 from fedpace.compute.protocol import Engine, Request
+from fedpace.server import Update
+from fedpace.sim.hostile import Attackers
 from fedpace.sim.observer import Tally
 from fedpace.vector import Vector
 
@@ -17,8 +19,8 @@ class TrainingPromises:
     it starts, also those whose result is never used: the proof that laziness changes nothing.
     """
 
-    def __init__(self, engine: Engine, eager: bool) -> None:
-        self.engine, self.eager = engine, eager
+    def __init__(self, engine: Engine, eager: bool, attackers: Attackers | None = None) -> None:
+        self.engine, self.eager, self.attackers = engine, eager, attackers
         self._made: dict[tuple[int, int], Vector] = {}
 
     def promise(self, client: Client, session: Session, tally: Tally, sure: bool) -> None:
@@ -46,6 +48,16 @@ class TrainingPromises:
             return made
         tally.solved += 1
         return self.engine.result(request(client, session))
+
+    def encoded(self, client: Client, session: Session, tally: Tally) -> tuple[Vector, Update]:
+        """delta, now, and its frames: honest, or what a hostile client makes of it."""
+        delta = self.result(client, session, tally)
+        if self.attackers is None:
+            return delta, client.encode(delta)
+        asked = request(client, session)
+        delta = self.attackers.sent(delta, asked, self.engine)
+        update = client.state.upload = self.attackers.claimed(client.encode(delta), asked)
+        return delta, update
 
     def forget(self, client: Client, session: int) -> None:
         """The result is not needed after all."""

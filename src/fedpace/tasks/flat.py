@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -62,6 +64,20 @@ class FlatModule:
     def trains(self, part: nn.Module) -> bool:
         """Whether a part of the module is in training mode during a session."""
         return any(training for each, training in self._modes if each is part)
+
+    def others(self) -> dict[str, npt.NDArray[Any]]:
+        """The module's tensors that are not in the vector under their own name; frozen parameters are not copied."""
+        named = self.module.named_parameters(remove_duplicate=False)
+        frozen = {name for name, p in named if not p.requires_grad}
+        tensors = self.module.state_dict().items()
+        found = {name: t for name, t in tensors if isinstance(t, Tensor) and name not in self.layout.names}
+        return {
+            name: self._array(t) if name in frozen else self._array(t).copy() for name, t in found.items()
+        }
+
+    def _array(self, tensor: Tensor) -> npt.NDArray[Any]:
+        """numpy has no bfloat16, and float32 holds the same numbers."""
+        return self.device.download(tensor.float() if tensor.dtype == torch.bfloat16 else tensor)
 
     def gradient(self, loss: Tensor) -> Tensor:
         """d loss / d vector, in a buffer that the next call overwrites."""

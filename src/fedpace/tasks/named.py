@@ -11,6 +11,7 @@ from torch import nn
 
 from fedpace.compute.device import Device
 from fedpace.compute.device import device as chosen_device
+from fedpace.display import html
 from fedpace.errors import require, require_count, unknown
 from fedpace.random import stream
 from fedpace.tasks import TASKS, networks
@@ -25,6 +26,7 @@ from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import CLASSIFICATION
 from fedpace.tasks.partition import Natural, Partition
 from fedpace.tasks.partition import partition as parsed
+from fedpace.tasks.partition.html import split_html
 from fedpace.tasks.torch_task import TorchTask
 from fedpace.vector import Vector, freeze
 
@@ -110,6 +112,9 @@ class LoadedTask(TorchTask):
         with self.device.session("evaluation"), self.device.arithmetic():
             rates = by_stratum(self._show(x), self._test_here(), tested, held)
         return ClientSpread("accuracy", rates)
+
+    def _repr_html_(self) -> str:
+        return split_html(f"{self.name}, {self.partition}", self.data.counts(self.parts), html.text(self))
 
     def __repr__(self) -> str:
         return (

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def split_picture(counts: Indices, title: str = "") -> Figure:
     """How many samples of each class (rows of `counts`) each client (columns) holds, and its total."""
-    from matplotlib.figure import Figure
+    from fedpace.display.figure import DisplayedFigure
 
     classes, clients = counts.shape
-    figure = Figure(figsize=(min(16.0, 4.0 + 0.08 * clients), 4.8), layout="constrained")
+    figure = DisplayedFigure(figsize=(min(16.0, 4.0 + 0.08 * clients), 4.8), layout="constrained")
     sizes, grid = figure.subplots(2, 1, sharex=True, height_ratios=(1, 3))
     sizes.bar(np.arange(clients), counts.sum(axis=0), width=0.9, color="#0072B2")
     sizes.set_ylabel("samples")

@@ -16,6 +16,8 @@ from fedpace.vector import Layout, Vector, freeze
 if TYPE_CHECKING:
     from fedpace.compute.protocol import Request
 
+ROUNDING = 1e-12  # relative to a matrix's largest entry: what counts as symmetric
+
 
 class Quadratics:
     """F_i(x) = (x - b_i)' H_i (x - b_i) / 2 for every client i, with exact gradients.
@@ -142,9 +144,18 @@ def _curvatures(value: npt.ArrayLike, clients: int, size: int) -> Vector:
     if h.ndim == 1:
         require(bool((h > 0).all()), "quadratics curvatures", h.tolist(), "> 0")
         return h
-    require(bool((h == h.transpose(0, 2, 1)).all()), "quadratics curvatures", h.tolist(), "symmetric")
+    h = _symmetric(h)
     require(bool((np.linalg.eigvalsh(h) > 0).all()), "quadratics curvatures", h.tolist(), "positive definite")
     return h
+
+
+def _symmetric(h: Vector) -> Vector:
+    """The mean of each matrix and its transpose: a product such as Q D Q' is symmetric up to rounding only."""
+    mirrored = h.transpose(0, 2, 1)
+    within = np.abs(h - mirrored) <= ROUNDING * np.abs(h).max(axis=(1, 2), keepdims=True)
+    require(bool(within.all()), "quadratics curvatures", h.tolist(), "symmetric, up to rounding")
+    halves: Vector = h / 2 + mirrored / 2
+    return halves
 
 
 def _weights(value: npt.ArrayLike, clients: int) -> Vector:

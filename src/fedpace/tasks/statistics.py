@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fedpace.errors import ConfigError
 from fedpace.tasks.examples import Examples
@@ -40,6 +40,22 @@ def panel(sizes: Sequence[int]) -> list[int]:
         raise ConfigError("BatchNorm must have a client with two samples or more; every client has one")
     picks = np.linspace(0, len(able) - 1, min(CLIENTS, len(able))).round().astype(int)
     return [able[k] for k in picks]
+
+
+Statistics = dict[str, Tensor]
+
+
+def taken(layers: list[Norm]) -> list[Statistics]:
+    """Copies of the statistics that `layers` have now."""
+    return [{name: buffer.clone() for name, buffer in layer.named_buffers()} for layer in layers]
+
+
+@torch.no_grad()
+def put(layers: list[Norm], statistics: list[Statistics]) -> None:
+    """Give `layers` these statistics."""
+    for layer, own in zip(layers, statistics, strict=True):
+        for name, buffer in layer.named_buffers():
+            buffer.copy_(own[name])
 
 
 @torch.no_grad()

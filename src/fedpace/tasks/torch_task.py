@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cached_property, partial
+from copy import copy
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+import numpy.typing as npt
+from torch import nn
 
 from fedpace.compute.device import Device
 from fedpace.compute.protocol import Request, describe
 from fedpace.compute.threads import one_thread
 from fedpace.local import SGD, Stopped
 from fedpace.random import stream
+from fedpace.tasks.autograd import AutogradSteps
 from fedpace.tasks.batches import Positions, batches
-from fedpace.tasks.descend import descend
+from fedpace.tasks.cost import multiply_accumulates
 from fedpace.tasks.evaluation import ClientSpread, measured
 from fedpace.tasks.examples import Batch, Examples
 from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
 from fedpace.tasks.fast.order import planned
 from fedpace.tasks.flat import FlatModule
-from fedpace.tasks.images_last import as_given, can_be_last, channels_last
+from fedpace.tasks.mislabelled import Mislabelled
 from fedpace.tasks.objective import Objective
-from fedpace.tasks.placed import Placed, session_batches
-from fedpace.tasks.scaling import LossScale
-from fedpace.tasks.statistics import normalisers, renew
+from fedpace.tasks.placed import Placed
+from fedpace.tasks.statistics import Statistics, normalisers, put, renew, taken
 from fedpace.vector import Layout, Vector, freeze
 
 SHARED_CLIENTS = 2000  # up to here all data is made ready at once
@@ -58,14 +60,12 @@ class TorchTask:
         self.clients = len(self.sizes)
         self._flat, self._placed = FlatModule(network, self.device), Placed(self.device)
         self._given = self._flat.values()
+        self._estimated: tuple[Vector | None, list[Statistics]] = None, []  # of the last model evaluated
 
     def __getstate__(self) -> dict[str, object]:
         """Without what is made of the rest."""
-        return {
-            name: value
-            for name, value in self.__dict__.items()
-            if name not in ("_solver", "_lanes", "_images_last")
-        }
+        made = ("_solver", "_lanes", "_autograd")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
 
     @property
     def layout(self) -> Layout:
@@ -91,9 +91,23 @@ class TorchTask:
         """The same, on the device."""
         return self._placed(client, lambda: self.client_data(client))
 
+    def mislabelled(self, clients: Collection[int]) -> TorchTask:
+        """The same task where these clients hold labels C - 1 - y."""
+        changed = copy(self)  # without what is made of the data
+        changed._data, changed._placed = Mislabelled(self._data, clients, self.clients), Placed(self.device)
+        return changed
+
     def batches(self, request: Request) -> Iterator[Positions]:
         """Positions within the client's data, one array per local step."""
         return batches(request, self.sizes[request.data])
+
+    @cached_property
+    def multiply_accumulates(self) -> int:
+        """Of the model, for one sample."""
+        self._flat.reset(self._given)
+        inputs, _ = self._test_here().take(np.arange(1))
+        with self.device.seeded(0):
+            return multiply_accumulates(lambda: self.objective.call(self.network.eval(), inputs))
 
     # ---------------------------------------------------------------- training
 
@@ -178,56 +192,26 @@ class TorchTask:
             for client in range(self.clients):
                 self.client_data(client)
 
+    def warm_up(self, local: SGD) -> None:
+        """Take one local step, so that no session waits for what is compiled or set up at the first."""
+        self.solve(Request(0, 0, self._given, 0, local, 1, seed=0, data=0))
+
     def reference(self, request: Request) -> Vector:
         """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""
         delta, _ = self._reference(request, None)
         return delta
 
     def _reference(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
-        start = np.asarray(request.start, self._flat.dtype)
+        steps = self._autograd
         with self.device.session(describe([request])), self._randomness(request):
-            gradients = self._gradients(request)
-            self._flat.reset(start)
-            taken = descend(
-                gradients,
-                self._flat.vector,
-                request.local,
-                request.steps,
-                self._tensor(request.correction),
-                stopped,
-            )
-            return self.device.moved(self._flat.vector, start), taken
-
-    def _gradients(self, request: Request) -> Callable[[], Tensor]:
-        """The stochastic gradient of every next batch, at what the vector holds then."""
-        batches, flat = self._session_batches(request), self._flat
-        if self.device.scales_loss:
-            scale = LossScale(flat)
-            return lambda: scale.gradient(partial(self._loss, next(batches)))
-        return lambda: flat.gradient(self._loss(next(batches)))
-
-    def _session_batches(self, request: Request) -> Iterator[Batch]:
-        if not request.steps:
-            return iter(())
-        form = channels_last if self._images_last else as_given
-        data, plan = self._data_here(request.data), planned(request, self.sizes[request.data])
-        return session_batches(data, *plan, form)
+            return steps.train(request, lambda: self._data_here(request.data), stopped)
 
     @cached_property
-    def _images_last(self) -> bool:
-        """Only for modules that nobody has published numbers of: it rounds differently."""
-        if not self.own_module or not self.device.is_plain:
-            return False
+    def _autograd(self) -> AutogradSteps:
         with self.device.seeded(0):
             self._flat.reset(self._given)
-            return can_be_last(self._flat, self.objective, self.client_data(0))
-
-    def _loss(self, batch: Batch) -> Tensor:
-        with torch.enable_grad(), self.device.arithmetic():
-            return self.objective(self.network, batch)
-
-    def _tensor(self, correction: Vector | None) -> Tensor | None:
-        return None if correction is None else self.device.upload(np.array(correction, self._flat.dtype))
+            trial = self.client_data(0) if self.own_module else None
+            return AutogradSteps(self._flat, self.objective, trial)
 
     @contextmanager
     def _randomness(self, request: Request) -> Iterator[None]:
@@ -245,6 +229,12 @@ class TorchTask:
         """Loss and metrics on the test data."""
         with self._evaluating():
             return measured(self._show(x), self.objective, self._test_here())
+
+    def other_tensors(self, x: Vector) -> dict[str, npt.NDArray[Any]]:
+        """What the module with the parameters `x` holds beside them, by name, as it is evaluated."""
+        with self._evaluating():
+            self._set(np.asarray(x, self._flat.dtype))
+        return self._flat.others()
 
     def training_loss(self, x: Vector) -> float:
         """The loss over the training data of all clients, every sample counting the same, in evaluation mode."""
@@ -286,7 +276,16 @@ class TorchTask:
         x = np.asarray(x, self._flat.dtype)
         if self._solver is not None and (shown := self._solver.network(x)) is not None:
             return shown
+        return self._set(x)
+
+    def _set(self, x: Vector) -> nn.Module:
+        """The network itself; statistics that were estimated for this very vector are used again."""
         self._flat.reset(x)
         if layers := normalisers(self.network):
-            renew(self.network, layers, self.objective, self.sizes, self._data_here)
+            for_this, statistics = self._estimated
+            if for_this is x and not x.flags.writeable:
+                put(layers, statistics)
+            else:
+                renew(self.network, layers, self.objective, self.sizes, self._data_here)
+                self._estimated = x, taken(layers)
         return self.network.eval()

@@ -29,7 +29,7 @@ class BufferedTerms:
     start: float  # falls with the number of server steps
     drift: float  # local steps, on different objectives
     noise: float  # stochastic gradients (FedBuff: and the sampling of the buffer)
-    stale: float  # the same, moved by delay
+    stale: float  # of it, the staleness terms
 
     @property
     def total(self) -> float:

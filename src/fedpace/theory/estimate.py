@@ -84,14 +84,18 @@ def estimate(
     power = f"largest curvature after {POWER_STEPS} power steps, {where}"
     return Estimates(
         MeasuredConstants("L, smoothness", look.smoothness, power),
-        MeasuredConstants("sigma², noise of a gradient", noise, _batches(batch_size, batches, where)),
+        MeasuredConstants("sigma², gradient variance", noise, _batches(batch_size, batches, where)),
         MeasuredConstants(
-            "sigma_g², spread of the clients", max(float(a.mean()) for a in apart), f"mean over {where}"
+            "sigma_g², gradient heterogeneity", max(float(a.mean()) for a in apart), f"mean over {where}"
         ),
-        MeasuredConstants("nu², spread of the farthest client", max(float(a.max()) for a in apart), where),
+        MeasuredConstants(
+            "nu², largest deviation of a client gradient", max(float(a.max()) for a in apart), where
+        ),
         MeasuredConstants("G², squared gradient", largest, f"largest seen, {where}"),
         _gap(task, points[0]),
-        MeasuredConstants("H, norm of the model", max(float(np.linalg.norm(x)) for x in points), where),
+        MeasuredConstants(
+            "H, largest norm of the model", max(float(np.linalg.norm(x)) for x in points), where
+        ),
         int(task.layout.size),
     )
 
@@ -176,11 +180,15 @@ def _gap(task: Any, x: Vector) -> MeasuredConstants:
     """f(x_0) − f*: the training loss, less that at the optimum where it is known, else less 0."""
     if not hasattr(task, "training_loss"):
         return MeasuredConstants(
-            "F_0, loss above the best", float(task.evaluate(x)["loss"]), "test loss, best taken as 0"
+            "F_0, initial loss minus the optimum",
+            float(task.evaluate(x)["loss"]),
+            "test loss, best taken as 0",
         )
     loss = float(task.training_loss(x))
     if hasattr(task, "optimum"):
         return MeasuredConstants(
-            "F_0, loss above the best", loss - float(task.training_loss(task.optimum)), "exact"
+            "F_0, initial loss minus the optimum", loss - float(task.training_loss(task.optimum)), "exact"
         )
-    return MeasuredConstants("F_0, loss above the best", loss, "training loss at the start, best taken as 0")
+    return MeasuredConstants(
+        "F_0, initial loss minus the optimum", loss, "training loss at the start, best taken as 0"
+    )

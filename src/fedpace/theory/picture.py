@@ -41,9 +41,9 @@ def most_misplaced(work: Work, rows: int) -> list[int]:
 
 def picture(work: Work, title: str = "Objective inconsistency of plain averaging") -> Figure:
     """Bars of p and w per client; for many clients the ratio w / p in ascending order."""
-    from matplotlib.figure import Figure
+    from fedpace.display.figure import DisplayedFigure
 
-    figure = Figure(figsize=(7.5, 3.6), layout="constrained")
+    figure = DisplayedFigure(figsize=(7.5, 3.6), layout="constrained")
     axes = figure.subplots()
     if work.clients <= 24:
         _pairs(axes, work)

@@ -1,4 +1,4 @@
-"""Learning rates to begin with: half of the stability limit of a quadratic of the same smoothness.
+"""Recommended learning rates: half of the stability limit of a quadratic of the same smoothness.
 
 The theorems' limits are sufficient and usually far too strict to run at. What ends runs is instability, and that is
 exact on quadratics: local steps of rate η_l make an update −c x with c <= 1 − (1 − η_l L)^K, and the server's η c must

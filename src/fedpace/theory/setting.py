@@ -64,11 +64,11 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class StatedQuantity:
-    """One number with its name, its standing (one of the words above) and where it comes from."""
+    """One number with its name, its label (one of the words above) and its source."""
 
     name: str
     value: float
-    standing: str
+    label: str
     source: str = ""
 
 

@@ -112,7 +112,7 @@ class Clients:
 def make_plan(
     args: argparse.Namespace, algorithm: Algorithm, task: Task | None
 ) -> tuple[Plan, list[StatedQuantity]]:
-    """The plan, and the constants it uses with their standing."""
+    """The plan, and the constants it uses with their labels."""
     from fedpace.theory.advisor import Plan
 
     samples = Clients(task, None if args.samples is None else tuple(args.samples))

@@ -108,12 +108,12 @@ def _lr(algorithm: Algorithm) -> float:
 def picture(plan: Plan, promise: Guarantee, inside: Curve, advised: Curve) -> Figure:
     """Left the squared gradient and its bound, right the loss."""
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
+    from fedpace.display.figure import DisplayedFigure
     from fedpace.record.report.plot import STYLE
 
     with rc_context(STYLE):
-        figure = Figure(figsize=(10.5, 4.4), layout="constrained")
+        figure = DisplayedFigure(figsize=(10.5, 4.4), layout="constrained")
         left, right = figure.subplots(1, 2)
         _draw_bound(left, plan, promise, inside)
         for curve, colour, name in ((inside, RUN, "within its condition"), (advised, ADVISED, "recommended")):

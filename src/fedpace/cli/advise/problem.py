@@ -3,8 +3,8 @@
 # option and field of Setting, symbol, meaning
 PROBLEM = (
     ("smoothness", "L", "of the clients' objectives"),
-    ("noise", "V", "sigma², variance of a gradient"),
-    ("spread", "V", "sigma_g², of the clients' gradients"),
+    ("noise", "V", "sigma², gradient variance"),
+    ("spread", "V", "sigma_g², gradient heterogeneity of the clients"),
     ("gap", "F", "initial loss minus the optimum"),
     ("gradient", "V", "G², largest squared gradient of a client"),
     ("radius", "H", "largest norm of the model"),

@@ -41,7 +41,7 @@ def server(
 
 
 def stage_table(stages: Stages, delays: Delays, stability: str = "") -> Sequence[StageRow]:
-    """Every stage with the effect of its momentum, and the constraints of the theory it violates."""
+    """Every stage with the effect of its momentum, and the constraints of the theory that it violates."""
     from fedpace.theory import advisor, violations
 
     columns = ("rounds", "lr", "beta", "nu", "W1", "rounds x lr", "mean age", "variance", "max lr c")
@@ -89,6 +89,6 @@ def sections(found: Iterable[Section]) -> None:
 
 
 def figures(title: str, found: Iterable[StatedQuantity]) -> None:
-    rows = [(f.name, f"{f.value:.4g}", f.standing, f.source) for f in found]
-    show.table((title, "", "standing", "source"), rows, "trlt")
+    rows = [(f.name, f"{f.value:.4g}", f.label, f.source) for f in found]
+    show.table((title, "", "label", "source"), rows, "trlt")
     show.console().print()

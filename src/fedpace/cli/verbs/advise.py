@@ -39,19 +39,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     out = parser.add_argument_group("output")
     out.add_argument(
-        "--picture", metavar="FILE", help="draw client weights, intended and effective (.png, .svg, .pdf)"
+        "--plot",
+        metavar="FILE",
+        help="with ALGORITHM: run it and draw its gradient norm and the bound; without: draw client weights, intended "
+        "and effective (.png, .svg, .pdf)",
     )
-    out.add_argument("--plot", metavar="FILE", help="run ALGORITHM and draw its gradient norm and the bound")
+    out.add_argument(
+        "--picture", metavar="FILE", help=argparse.SUPPRESS
+    )  # client weights, with ALGORITHM too
 
 
 def _add_experiment(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("experiment")
     what.add_argument("--task", metavar="NAME", help="task whose clients and model to use")
-    what.add_argument("--clients", type=count, default=100, metavar="N", help="default: %(default)s")
+    what.add_argument(
+        "--clients", type=count, default=100, metavar="N", help="number of clients (default: %(default)s)"
+    )
     what.add_argument("--partition", default=None, metavar="RULE", help="how samples are split over clients")
     what.add_argument("--model", metavar="NAME", help="network (default: the task's own)")
     what.add_argument("--population", metavar="P", help="devices, which determine delays; see `fedpace list`")
-    what.add_argument("--rounds", type=count, default=100, metavar="T", help="default: %(default)s")
+    what.add_argument(
+        "--rounds", type=count, default=100, metavar="T", help="server steps (default: %(default)s)"
+    )
     add_settings(what)
 
 
@@ -63,19 +72,34 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     )
     work.add_argument("--samples", type=numbers, metavar="N,N,...", help="samples of every client")
     work.add_argument("--weighting", choices=("samples", "uniform"), help="client weights (default: samples)")
-    work.add_argument("--clients-per-round", type=count, metavar="M", help="default: all clients")
-    work.add_argument("--client-lr", type=number, metavar="LR", help="default: 0.1")
-    work.add_argument("--batch-size", type=count, metavar="B", help="default: 10")
+    work.add_argument(
+        "--clients-per-round", type=count, metavar="M", help="cohort size (default: all clients)"
+    )
+    work.add_argument(
+        "--client-lr", type=number, metavar="LR", help="learning rate of local steps (default: 0.1)"
+    )
+    work.add_argument("--batch-size", type=count, metavar="B", help="samples per local step (default: 10)")
     work.add_argument("--momentum", type=number, metavar="RHO", help="local momentum")
-    work.add_argument("--nesterov", action="store_true")
-    work.add_argument("--prox-mu", type=number, metavar="MU")
+    work.add_argument("--nesterov", action="store_true", help="local momentum is Nesterov's")
+    work.add_argument(
+        "--prox-mu", type=number, metavar="MU", help="proximal term of local training (FedProx)"
+    )
 
 
 def _add_server(parser: argparse.ArgumentParser) -> None:
     server = parser.add_argument_group("server momentum")
-    server.add_argument("--server-lr", type=numbers, metavar="LR,LR,...", help="one per stage, decreasing")
-    server.add_argument("--beta", type=number, metavar="B", help="first stage's (default: 0.9)")
-    server.add_argument("--nu", type=share, metavar="NU", help="first stage's (default: 0.9)")
+    server.add_argument(
+        "--server-lr",
+        type=numbers,
+        metavar="LR,LR,...",
+        help="server learning rate of every stage, decreasing",
+    )
+    server.add_argument(
+        "--beta", type=number, metavar="B", help="server momentum of the first stage (default: 0.9)"
+    )
+    server.add_argument(
+        "--nu", type=share, metavar="NU", help="weight of momentum in the first stage (default: 0.9)"
+    )
     server.add_argument(
         "--couple", choices=("nu", "nag", "beta"), help="coupling of the stages (default: nu)"
     )
@@ -113,7 +137,7 @@ def command(args: argparse.Namespace) -> int:
                     f"--{name} must come without an algorithm, whose own rules decide it; got both"
                 )
         return named.command(args)
-    only_named = [name for name in ("estimate", "plot", "population", "set", "model") if getattr(args, name)]
+    only_named = [name for name in ("estimate", "population", "set", "model") if getattr(args, name)]
     if only_named:
         raise ConfigError(
             f"--{only_named[0]} must come with an algorithm, as in `fedpace advise fedgm`; got none"
@@ -126,13 +150,15 @@ def _planned(args: argparse.Namespace) -> int:
     from fedpace.cli import show
     from fedpace.cli.advise import tables
 
-    work = planned_work(args)
+    work, picture_file = planned_work(args), args.picture or args.plot
+    if work is None and picture_file is not None:
+        raise ConfigError("--plot must come with ALGORITHM, --steps or --epochs; got none of them")
     if work is None and args.server_lr is None:
         raise ConfigError("ALGORITHM or one of --steps, --epochs and --server-lr must be given; got none")
     problem = _setting(args, work)
     stages = None if args.server_lr is None else _stages(args)
     if work is not None:
-        tables.work(work, problem, local(args, "client_lr"), args.rounds, args.picture)
+        tables.work(work, problem, local(args, "client_lr"), args.rounds, picture_file)
     if stages is not None:
         steps = () if work is None else work.k.ravel().tolist()
         tables.server(stages, problem, local(args, "client_lr"), args.delay, steps)

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fedpace.cli import execution, experiment, show
-from fedpace.cli.parser import number, repeats
+from fedpace.cli import arguments, execution, experiment, show
+from fedpace.cli.monitoring import Monitoring
+from fedpace.cli.parser import number
 from fedpace.cli.population import population
 from fedpace.errors import DivergedError, StalledError, unknown
 from fedpace.untrusted import brief, visible
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from fedpace.record.report.compare import Target
     from fedpace.record.store.store import Store
 
-HEADER = ("", "accuracy", "loss", "steps", "virtual time", "up", "down", "real time")
+HEADER = ("", "accuracy", "loss", "steps", "virtual time", "uploaded", "downloaded", "real time")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,14 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", type=target, metavar="METRIC=VALUE", help="show the cost of reaching it: accuracy=0.8"
     )
-    parser.add_argument(
-        "--seeds",
-        type=repeats,
-        default=1,
-        metavar="K",
-        help="seeds per algorithm, starting at --seed (default: %(default)s)",
-    )
-    execution.add_store_options(parser)
+    experiment.add_seeds(parser, "algorithm")
+    arguments.add_store_options(parser)
     out = parser.add_argument_group("output")
     out.add_argument("--plot", metavar="FILE", help="draw the metric over steps, time and traffic")
     out.add_argument("--quiet", action="store_true", help="print the table only")
@@ -88,7 +83,7 @@ def _all_runs(args: argparse.Namespace) -> dict[str, list[Run]]:
         if args.target is not None:
             _require_metric(task, seed, args.target[0])
         for name, algorithm in algorithms.items():
-            words = execution.words(name, args, seed, settings[name].items())
+            words = arguments.words(name, args, seed, settings[name].items())
             what = execution.Experiment(algorithm, task, devices, seed, how, words)
             runs[name].append(_one_run(what, store, quiet=args.quiet))
     return runs
@@ -104,7 +99,7 @@ def _one_run(what: execution.Experiment, store: Store | None, *, quiet: bool) ->
     """From the store, or new; the partial run if it ended early."""
     label = f"{what.algorithm.name}, seed {what.seed}"
     try:
-        run, entry = execution.obtain(what, store, traces=False, progress=not quiet)
+        run, entry = execution.obtain(what, store, Monitoring(progress=not quiet))
     except (DivergedError, StalledError) as error:
         print(f"fedpace compare: {label}: {error}", file=sys.stderr)
         return error.run  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
-from fedpace.cli.verbs.runs import state
+from fedpace.cli import book
 from fedpace.errors import StorageError
 from fedpace.untrusted import brief
 
@@ -51,17 +51,11 @@ def _stored(store: Store, entry: Entry) -> StoredRun:
     from fedpace.record.report.page import StoredRun
     from fedpace.record.store import artifacts
 
-    facts = {
-        **entry.experiment,
-        "command": " ".join(["fedpace run", *entry.arguments]) if entry.arguments else "",
-    }
-    for group in ("versions", "machine"):
-        facts[group] = ", ".join(f"{name} {value}" for name, value in entry.about.get(group, {}).items())
     return StoredRun(
         label=entry.name,
         run=artifacts.load(store, entry),
         clients=_clients(entry),
-        state=state(store, entry),
-        facts=facts | {"note": entry.note},
+        state=book.state(store, entry),
+        facts=book.facts(entry) | {"note": entry.note},
         papers=[PAPERS[key] for key in entry.about.get("papers", ()) if key in PAPERS],
     )

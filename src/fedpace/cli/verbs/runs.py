@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli import listing, show
+from fedpace.cli import book, listing, show
 from fedpace.cli.parser import Parser
 from fedpace.errors import ConfigError
 from fedpace.untrusted import visible
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedpace.record.rows import Listed
     from fedpace.record.store.store import Entry, Store
 
-HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "began")
+HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "started")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs.add_parser("list", help="all runs, the newest last (also without any action)")
     one = verbs.add_parser("show", help="one run: configuration, machine, result")
     one.add_argument("name", metavar="NAME")
-    gone = verbs.add_parser("delete", help="forget runs and their files")
+    gone = verbs.add_parser("delete", help="delete runs and their files")
     gone.add_argument("names", metavar="NAME", nargs="+")
     out = verbs.add_parser("export", help="histories as one table")
     out.add_argument("names", metavar="NAME", nargs="*", help="default: all")
@@ -32,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """List, show, delete and export the runs that are kept.
+    """List, show, delete and export saved runs.
 
-    They are in FEDPACE_HOME (default: the user's data directory), in runs.sqlite or in the database whose URL
-    FEDPACE_STORE is; their models and checkpoints are in the folder `runs` beside it.
+    The run store is runs.sqlite in the folder FEDPACE_HOME (default: the user's data directory), or the database
+    at the URL FEDPACE_STORE; models and checkpoints are in the folder `runs` of FEDPACE_HOME.
     """
     from fedpace.record.store.store import Store
 
@@ -61,7 +61,7 @@ def _list(store: Store) -> None:
     if rows:
         listing.lines(HEADER, rows, align="lllrrrrll")
     else:
-        print(f"no run is kept in {store.home}")
+        print(f"no saved runs in {store.home}")
 
 
 def _row(store: Store, run: Listed) -> tuple[str, ...]:
@@ -72,28 +72,18 @@ def _row(store: Store, run: Listed) -> tuple[str, ...]:
         str(run.seed),
         f"{run.steps}/{run.rounds}",
         *(f"{run.metrics[name]:.4f}" if name in run.metrics else "" for name in ("accuracy", "loss")),
-        state(store, run),
+        book.state(store, run),
         f"{run.began:%Y-%m-%d %H:%M}",
     )
-
-
-def state(store: Store, entry: Entry | Listed) -> str:
-    """Its status; a run that no process works on any more has died. The others need not be asked about."""
-    if entry.status == "running" and not store.is_alive(entry):
-        return "died"
-    return entry.status
 
 
 def _show(store: Store, entry: Entry) -> None:
     from fedpace.record.run.units import format_seconds
     from fedpace.record.store import artifacts
 
-    facts = [("state", state(store, entry)), ("note", entry.note)]
-    facts += [("began", f"{entry.began:%Y-%m-%d %H:%M:%S} UTC")]
-    facts += [(name, text) for name, text in entry.experiment.items()]
-    facts += [("command", " ".join(["fedpace run", *entry.arguments]) if entry.arguments else "")]
-    for group in ("versions", "machine"):
-        facts.append((group, ", ".join(f"{k} {v}" for k, v in entry.about.get(group, {}).items())))
+    facts = [("state", book.state(store, entry)), ("note", entry.note)]
+    facts += [("started", f"{entry.began:%Y-%m-%d %H:%M:%S} UTC")]
+    facts += book.facts(entry).items()
     facts.append(("files", str(store.folder(entry.name))))
     facts.append(("real time", format_seconds(entry.summary.get("real_seconds", 0.0))))
     print(entry.name)

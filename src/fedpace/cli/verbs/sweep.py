@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli import execution, experiment, show
+from fedpace.cli import arguments, execution, experiment, show
 from fedpace.cli.parser import LARGEST, amount, number, processes, repeats
 from fedpace.cli.settings import parse_value
 from fedpace.cli.trial import OnRay, OnThisMachine, Trial, TrialResult, known
@@ -27,7 +27,7 @@ MOST_POINTS = 100_000  # of a grid
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("algorithm", metavar="ALGORITHM", help="a name from `fedpace list`")
+    experiment.add_algorithm(parser)
     parser.add_argument(
         "--grid",
         nargs="+",
@@ -35,15 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=axis,
         metavar="NAME=VALUES",
-        help="values: beta=0.7,0.9 or server_lr=0.5:5.0:0.5 (from, to, step)",
+        help="parameter values to try: beta=0.7,0.9 or server_lr=0.5:5.0:0.5 (from, to, step)",
     )
     experiment.add_options(parser)
     parser.set_defaults(workers=1)
     how = parser.add_argument_group("sweep")
     how.add_argument("--metric", metavar="NAME", help="metric to rank by (default: accuracy, or loss)")
-    how.add_argument(
-        "--seeds", type=repeats, default=1, metavar="K", help="seeds per setting, starting at --seed"
-    )
+    experiment.add_seeds(how, "setting")
     how.add_argument(
         "--processes", type=processes, metavar="N", help="runs at a time (default: one per core)"
     )
@@ -54,11 +52,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="stop a run whose loss exceeds X times its minimum (default: %(default)g)",
     )
-    how.add_argument("--sampler", choices=("grid", "optuna"), default="grid", help="default: %(default)s")
     how.add_argument(
-        "--trials", type=repeats, default=30, metavar="N", help="with optuna (default: %(default)s)"
+        "--sampler",
+        choices=("grid", "optuna"),
+        default="grid",
+        help="all settings, or Optuna's choice (default: %(default)s)",
     )
-    execution.add_store_options(parser)
+    how.add_argument(
+        "--trials",
+        type=repeats,
+        default=30,
+        metavar="N",
+        help="settings optuna may try (default: %(default)s)",
+    )
+    arguments.add_store_options(parser)
     out = parser.add_argument_group("output")
     out.add_argument("--plot", metavar="FILE", help="draw the metric over the grid")
     out.add_argument("--csv", metavar="FILE", help="write every point")
@@ -214,7 +221,7 @@ def _jobs(args: argparse.Namespace, settings: Settings, metric: str, *, stored: 
     alone = {"compute": "auto", "workers": 1} if args.compute == "ray" else {}
     each = argparse.Namespace(**{**vars(args), **alone})
     return [
-        Trial(execution.words(args.algorithm, each, seed, chosen), metric, args.stop_above, stored)
+        Trial(arguments.words(args.algorithm, each, seed, chosen), metric, args.stop_above, stored)
         for seed in range(args.seed, args.seed + args.seeds)
     ]
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fedpace.errors import require
+from fedpace.errors import require, require_count
 from fedpace.link.codecs.dense import decode_dense, encode_dense
 from fedpace.link.protocol import Codec, Context
 from fedpace.link.uplinks.error_feedback import ErrorFeedback
 from fedpace.link.uplinks.lazy import Held, Lazy
 from fedpace.link.wire import frame as wire
-from fedpace.link.wire.frame import Kind, ResyncError
+from fedpace.link.wire.frame import Kind, Phantom, ResyncError
 from fedpace.vector import Vector
 
 
@@ -27,6 +27,7 @@ class Contact:
 @dataclass(frozen=True, slots=True)
 class CompressedModelState:
     clients: dict[int, Contact] = field(default_factory=dict)  # of the clients heard from
+    everybody: int = 1  # m: the clients of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class CompressedModel:
     Wire: ref is the number of frames that this client was sent before, so that it notices a lost one.
 
     "Bidirectional communication-efficient non-convex adaptive federated learning", Algorithm 2. `first`:
-    "dense" sends the whole model at first contact, "zero" (as printed) the compressed model.
+    "dense" sends the whole model at first contact, "zero" (as printed) the compressed model. `reference`, `over_n`:
+    as in `Lazy`, "raw" being Example 3 to the letter; n is `clients_per_step`, by default all clients.
     For comparison only: with a sparsifier the client's model is further from x_t than zero is, since
     each coordinate arrives every d/k contacts with d/k times its size; with AA it starts from twice the
     model. `Difference` is the link to use.
@@ -46,10 +48,15 @@ class CompressedModel:
     rule: str = "nla"
     tau: float = 0.0
     first: str = "dense"
+    reference: str = "held"
+    over_n: bool = False
+    clients_per_step: int | None = None
 
     def __post_init__(self) -> None:
         require(self.rule in ("nla", "aa"), "CompressedModel.rule", self.rule, "nla or aa")
         require(self.first in ("dense", "zero"), "CompressedModel.first", self.first, "dense or zero")
+        if self.clients_per_step is not None:
+            require_count(self.clients_per_step, "CompressedModel.clients_per_step")
         self._link()
 
     @property
@@ -57,7 +64,7 @@ class CompressedModel:
         return False
 
     def init(self, x: Vector, clients: int) -> CompressedModelState:
-        return CompressedModelState()
+        return CompressedModelState(everybody=clients)
 
     def publish(
         self, x: Vector, version: int, state: CompressedModelState, rng: np.random.Generator
@@ -74,9 +81,10 @@ class CompressedModel:
             return frame, state
         link, count = self._link(), 0 if past is None else past.frames
         before = link.init(x.size, x.dtype) if past is None else past.held
-        frame, held = link.send(x, before, Context(version), rng)
+        context = Context(version, self.clients_per_step or state.everybody)
+        frame, held = link.send(x, before, context, rng)
         state.clients[client] = Contact(count + 1, held)
-        return wire.stamp(frame, round=version, ref=count), state
+        return frame if isinstance(frame, Phantom) else wire.stamp(frame, round=version, ref=count), state
 
     def seeds(self, client: int, state: CompressedModelState) -> bool:
         return False
@@ -95,6 +103,8 @@ class CompressedModel:
             wire.refuse_flags(header, wire.ADD_PREV | wire.DIFF)
             return x, Contact(1, _holding(frame, x))
         count = 0 if held is None else held.frames
+        if isinstance(frame, Phantom) and held is not None:
+            return frame.value, Contact(count + 1, held.held)
         if header.ref != count:
             wire.check(frame)  # damage is the better explanation
             raise ResyncError(f"{header.kind.name} is frame {header.ref + 1} to this client; it has {count}")
@@ -104,7 +114,8 @@ class CompressedModel:
         return x, Contact(count + 1, last)
 
     def _link(self) -> Lazy:
-        return Lazy(self.rule, self.tau, max_staleness=None, link=ErrorFeedback(self.codec))
+        memory = ErrorFeedback(self.codec)
+        return Lazy(self.rule, self.tau, None, memory, self.reference, self.over_n)
 
 
 def _holding(frame: bytes, x: Vector) -> Held:

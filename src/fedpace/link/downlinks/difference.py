@@ -106,6 +106,10 @@ class Difference:
         state.clients.pop(client, None)
         return state
 
+    def public(self, state: PerClientState | SharedState) -> Vector | None:
+        """The model of all clients that are up to date, where there is one: a simulation stores it once for them."""
+        return state.model if isinstance(state, SharedState) else None
+
     def receive(self, frame: bytes, held: Replica | None, size: int) -> tuple[Vector, Replica]:
         return replica.receive(self.codec, frame, held, size)
 

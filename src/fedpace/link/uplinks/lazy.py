@@ -67,7 +67,8 @@ class Lazy:
         require_number(self.tau, "Lazy.tau", low=0, high=LARGEST, allowed=f"in [0, {LARGEST:g}]")
         if self.max_staleness is not None:
             require_count(self.max_staleness, "Lazy.max_staleness")
-        stuck = self.rule == "nla" and self.tau >= 1 and self.max_staleness is None
+        unbounded = self.max_staleness is None and not self.over_n and self.reference != "raw"
+        stuck = self.rule == "nla" and self.tau >= 1 and unbounded
         require(
             not stuck, "Lazy.tau", self.tau, "< 1 for nla without max_staleness: it would never send again"
         )

@@ -36,6 +36,9 @@ def describe(frame: bytes, size: int, groups: int = 1) -> FrameInfo:
         case Kind.SPARSE | Kind.SET_SPARSE:
             count = _count(frame, header)
             bits, index_bits = 32 * count, (size - 1).bit_length() * count
+        case Kind.TERNARY:
+            count = _count(frame, header)
+            bits, index_bits = count + 32 * groups, (size - 1).bit_length() * count
     skipped = header.kind is Kind.SKIP
     return FrameInfo(
         header.kind, header.length, wire.HEADER_BYTES, bits, index_bits, skipped, isinstance(frame, Phantom)

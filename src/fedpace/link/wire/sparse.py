@@ -48,21 +48,31 @@ def read(
     """Positions and values of a frame that may carry at most `most` of them."""
     header = wire.expect(frame, kind)
     name = values.sent_type(header, type_name)
-    if index != "auto" and indices.NAMES.index(index) != header.index_codec:
-        raise FrameError(f"{kind.name}: expected {index} indices; got {indices.NAMES[header.index_codec]}")
-    count, block_bytes = _lengths(header, frame, most, values.type_bytes(name))
-    start = wire.HEADER_BYTES + COUNT.size
-    block = np.frombuffer(frame, np.uint8, block_bytes, start)
-    at = indices.read(block, header.index_codec, header.aux, count, size)
-    return at, values.finite(values.from_wire(frame, name, count, start + block_bytes), kind.name)
+    entries = count(header, frame, most)
+    value_bytes = entries * values.type_bytes(name)
+    at = positions(header, frame, entries, value_bytes, size, index)
+    return at, values.finite(values.from_wire(frame, name, entries, len(frame) - value_bytes), kind.name)
 
 
-def _lengths(header: wire.Header, frame: bytes, most: int, value_bytes: int) -> tuple[int, int]:
-    """(count, bytes of the index block), the count bounded by the bytes that are really there."""
+def count(header: wire.Header, frame: bytes, most: int) -> int:
+    """How many entries a frame carries, `most` at most."""
     if header.length < COUNT.size:
         raise FrameError(f"{header.kind.name}: the count is missing")
-    (count,) = COUNT.unpack_from(frame, wire.HEADER_BYTES)
-    block_bytes = header.length - COUNT.size - count * value_bytes
-    if count > most or block_bytes < 0:
-        raise FrameError(f"{header.kind.name}: {count} values, but {most} allowed and {header.length} bytes")
-    return count, block_bytes
+    found: int = COUNT.unpack_from(frame, wire.HEADER_BYTES)[0]
+    if found > most:
+        raise FrameError(f"{header.kind.name}: {found} values, but {most} allowed")
+    return found
+
+
+def positions(
+    header: wire.Header, frame: bytes, entries: int, rest_bytes: int, size: int, index: str
+) -> Indices:
+    """The positions in the block between the count and the last `rest_bytes` of the frame."""
+    kind = header.kind.name
+    if index != "auto" and indices.NAMES.index(index) != header.index_codec:
+        raise FrameError(f"{kind}: expected {index} indices; got {indices.NAMES[header.index_codec]}")
+    block_bytes = header.length - COUNT.size - rest_bytes
+    if block_bytes < 0:
+        raise FrameError(f"{kind}: {entries} values do not fit into {header.length} bytes")
+    block = np.frombuffer(frame, np.uint8, block_bytes, wire.HEADER_BYTES + COUNT.size)
+    return indices.read(block, header.index_codec, header.aux, entries, size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,14 +13,21 @@ from fedpace.link.wire.describe import FrameInfo, describe
 from fedpace.link.wire.frame import ADD_PREV
 from fedpace.vector import Vector
 
-_last: tuple[bytes, int, FrameInfo] | None = None
+_last: tuple[bytes, VectorShape, FrameInfo] | None = None
 
 
-def _described(frame: bytes, size: int) -> FrameInfo:
+class VectorShape(NamedTuple):
+    """Of the vectors in the frames: their entries, and the groups that have a scale of their own."""
+
+    size: int
+    groups: int = 1
+
+
+def _described(frame: bytes, shape: VectorShape) -> FrameInfo:
     """`describe`, once for a frame that goes to many clients."""
     global _last
-    if _last is None or _last[0] is not frame or _last[1] != size:
-        _last = frame, size, describe(frame, size)
+    if _last is None or _last[0] is not frame or _last[1] != shape:
+        _last = frame, shape, describe(frame, *shape)
     return _last[2]
 
 
@@ -39,8 +46,8 @@ class Lane:
     error: float = 0.0  # sum of ||v - used||^2 ...
     norm: float = 0.0  # ... and of ||v||^2, where the link loses anything
 
-    def count(self, frame: bytes, size: int, times: int = 1) -> None:
-        info = _described(frame, size)
+    def count(self, frame: bytes, shape: VectorShape, times: int = 1) -> None:
+        info = _described(frame, shape)
         self.frames += times
         self.header_bytes += times * info.header_bytes
         self.payload_bytes += times * info.payload_bytes
@@ -86,18 +93,18 @@ class Traffic:
     down: Lane = field(default_factory=Lane)
     clients: dict[int, Account] = field(default_factory=dict)  # those that took part
 
-    def uploaded(self, client: int, frames: Mapping[str, bytes], steps: int, size: int) -> None:
+    def uploaded(self, client: int, frames: Mapping[str, bytes], steps: int, shape: VectorShape) -> None:
         account = self._account(client)
         account.uploads += 1
         account.steps += steps
         account.bytes_up += sum(map(len, frames.values()))
         account.fired -= self.up.fired
-        _count(self.up, frames, "update", size)
+        _count(self.up, frames, "update", shape)
         account.fired += self.up.fired
 
-    def downloaded(self, client: int, frames: Mapping[str, bytes], size: int) -> None:
+    def downloaded(self, client: int, frames: Mapping[str, bytes], shape: VectorShape) -> None:
         self._account(client).bytes_down += sum(map(len, frames.values()))
-        _count(self.down, frames, "model", size)
+        _count(self.down, frames, "model", shape)
 
     def _account(self, client: int) -> Account:
         account = self.clients.get(client)
@@ -105,9 +112,9 @@ class Traffic:
             account = self.clients[client] = Account()
         return account
 
-    def broadcast(self, frames: Mapping[str, bytes], size: int, clients: int) -> None:
+    def broadcast(self, frames: Mapping[str, bytes], shape: VectorShape, clients: int) -> None:
         """Sent to so many at once; not told apart by client."""
-        _count(self.down, frames, "model", size, clients)
+        _count(self.down, frames, "model", shape, clients)
 
     def plain(self) -> dict[str, Any]:
         """Both directions, and the clients that took part, as plain numbers."""
@@ -115,10 +122,10 @@ class Traffic:
         return {"up": _plain(self.up), "down": _plain(self.down), "clients": accounts}
 
 
-def _count(lane: Lane, frames: Mapping[str, bytes], main: str, size: int, times: int = 1) -> None:
+def _count(lane: Lane, frames: Mapping[str, bytes], main: str, shape: VectorShape, times: int = 1) -> None:
     for name, frame in frames.items():
         if name == main:
-            lane.count(frame, size, times)
+            lane.count(frame, shape, times)
         else:
             lane.control_bytes += times * len(frame)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,9 +34,13 @@ class Cost:
     real_seconds: float | None  # None: not known for all of them
 
 
+RISING = {"f1", "auc", "auroc", "auprc", "precision", "recall", "r2", "iou", "dice", "bleu", "mcc", "ndcg"}
+
+
 def rises(metric: str) -> bool:
-    """Accuracy is maximised, every other metric minimised."""
-    return metric.startswith("accuracy")
+    """Accuracy, F1, AUC and others of their kind are maximised, every other metric (losses, errors) is minimised."""
+    words = re.split(r"[^a-z0-9]+", metric.lower())
+    return any(word in RISING or word.startswith("acc") for word in words)
 
 
 def reached(run: Run, goal: Target) -> Run | None:
@@ -53,7 +58,7 @@ def cost(runs: Sequence[Run], goal: Target | None) -> Cost | None:
     there = list(runs) if goal is None else [found for run in runs if (found := reached(run, goal))]
     if not there:
         return None
-    seconds = [_real_seconds(run) for run in there]
+    seconds = [real_seconds(run) for run in there]
     known = [at for at in seconds if at is not None]
     return Cost(
         len(there),
@@ -73,15 +78,18 @@ def final(runs: Sequence[Run], metric: str) -> tuple[float, float | None] | None
     return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
-def picture(runs: Mapping[str, Sequence[Run]], goal: Target | None = None, title: str = "") -> Figure:
+def picture(
+    runs: Mapping[str, Sequence[Run]], goal: Target | None = None, title: str = "", metric: str = ""
+) -> Figure:
     """One metric over server steps, virtual seconds and traffic; the mean over seeds thick, each seed thin."""
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
-    metric = goal[0] if goal else _metric(runs)
+    from fedpace.display.figure import DisplayedFigure
+
+    metric = metric or (goal[0] if goal else _metric(runs))
     unit, name = byte_unit(max(run.bytes_up + run.bytes_down for own in runs.values() for run in own))
     with rc_context(STYLE):
-        figure = Figure(figsize=(12, 4.2), layout="constrained")
+        figure = DisplayedFigure(figsize=(12, 4.2), layout="constrained")
         row = figure.subplots(1, 3, sharey=True)
         drawn = {label: [points(run, metric, unit) for run in own] for label, own in runs.items()}
         for at, (label, seeds) in enumerate(drawn.items()):
@@ -92,7 +100,7 @@ def picture(runs: Mapping[str, Sequence[Run]], goal: Target | None = None, title
                 row[at].set_xscale("log")
         for axes, what in zip(row, ("server steps", "virtual seconds", f"{name} up and down"), strict=True):
             axes.set_xlabel(what)
-            if goal:
+            if goal and goal[0] == metric:
                 axes.axhline(goal[1], color="#888888", linewidth=1, linestyle=":")
         row[0].set_ylabel(words(metric))
         figure.legend(
@@ -132,7 +140,7 @@ def _metric(runs: Mapping[str, Sequence[Run]]) -> str:
     return "accuracy" if "accuracy" in names else "loss"
 
 
-def _real_seconds(run: Run) -> float | None:
+def real_seconds(run: Run) -> float | None:
     """Up to the last step of this history; by the clock of each step where there is one."""
     times: Sequence[float] = run.summary.get("step_seconds", ())
     if times and len(run.history) <= len(times):

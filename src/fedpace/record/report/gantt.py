@@ -32,14 +32,15 @@ MOST_NUMBERS = 200  # bars with the version written on them
 def gantt(rows: Sequence[Stretch], title: str = "", most_clients: int = MOST_CLIENTS) -> Figure:
     """The clients with the lowest numbers, `most_clients` of them."""
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
+
+    from fedpace.display.figure import DisplayedFigure
 
     clients = sorted({row.client for row in rows} - {SERVER})[:most_clients]
     if not clients:
         raise ConfigError("a timeline to draw must have at least one activity; got none")
     with rc_context({**STYLE, "axes.grid": False}):
-        figure = Figure(figsize=(11, 1.8 + 0.26 * len(clients)), layout="constrained")
+        figure = DisplayedFigure(figsize=(11, 1.8 + 0.26 * len(clients)), layout="constrained")
         axes = figure.subplots()
         place = {client: at for at, client in enumerate(clients)}
         drawn = _draw(axes, [row for row in rows if row.client in place], place)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ENDINGS = (".png", ".svg", ".pdf")
 
+MOST_METRICS = 6  # rows of one picture
+
 # Okabe and Ito's colours: told apart by colour-blind readers and in print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLE: dict[Any, Any] = {
@@ -39,14 +41,15 @@ STYLE: dict[Any, Any] = {
 
 
 def curves(runs: Mapping[str, Run], title: str = "") -> Figure:
-    """Accuracy and loss of each run over server steps, virtual seconds and bytes in both directions."""
+    """Accuracy, loss and own metrics of each run over server steps, virtual seconds and bytes in both directions."""
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
-    metrics = [name for name in ("accuracy", "loss") if any(name in run.metrics for run in runs.values())]
+    from fedpace.display.figure import DisplayedFigure
+
+    metrics = _metrics(runs)
     rows = metrics or ["loss"]
     with rc_context(STYLE):
-        figure = Figure(figsize=(11, 0.9 + 2.8 * len(rows)), layout="constrained")
+        figure = DisplayedFigure(figsize=(11, 0.9 + 2.8 * len(rows)), layout="constrained")
         grid = figure.subplots(len(rows), 3, sharey="row", sharex="col", squeeze=False)
         for axes_of_row, metric in zip(grid, rows, strict=True):
             _draw_row(axes_of_row, metric, runs)
@@ -58,6 +61,13 @@ def curves(runs: Mapping[str, Run], title: str = "") -> Figure:
             grid[0][0].legend(loc="lower right" if "accuracy" in metrics else "upper right")
         figure.suptitle(words(title), x=0.01, ha="left", fontweight="bold")
     return figure
+
+
+def _metrics(runs: Mapping[str, Run]) -> list[str]:
+    """Accuracy and loss first, then a task's own."""
+    known = dict.fromkeys(name for run in runs.values() for name in run.metrics)
+    usual = [name for name in ("accuracy", "loss") if name in known]
+    return [*usual, *(name for name in known if name not in usual)][:MOST_METRICS]
 
 
 def words(text: str) -> str:

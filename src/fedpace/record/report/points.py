@@ -21,9 +21,10 @@ class Points(NamedTuple):
 
 
 def points(run: Run, metric: str, unit: float) -> Points:
-    """At the steps where the metric was evaluated."""
+    """At the steps where the metric was evaluated; the initial model is step 0."""
+    first = [(0.0, 0.0, 0.0, run.initial_metrics[metric])] if metric in run.initial_metrics else []
     sent = accumulate(record.bytes_up + record.bytes_down for record in run.history)
-    rows = [
+    rows = first + [
         (float(record.version), record.virtual_seconds, total / unit, record.metrics[metric])
         for record, total in zip(run.history, sent, strict=True)
         if metric in record.metrics

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fedpace.sim.observer import Activity, Fate, Observer, StepRecord
 from fedpace.vector import Vector
 
@@ -11,6 +13,7 @@ class History(Observer):
 
     def __init__(self, *, keep_models: bool = False, traces: bool = True) -> None:
         self._traces = traces
+        self.initial: Mapping[str, float] = {}  # metrics of the initial model, where it was evaluated
         self.steps: list[StepRecord] = []
         self.model: Vector | None = None  # after the last step; None before the first
         self.models: list[Vector] | None = [] if keep_models else None
@@ -19,6 +22,9 @@ class History(Observer):
 
     def wants(self, hook: str) -> bool:
         return super().wants(hook) and (self._traces or hook not in ("activity", "fate"))
+
+    def begun(self, metrics: Mapping[str, float]) -> None:
+        self.initial = metrics
 
     def recorded(self, record: StepRecord, x: Vector) -> None:
         self.steps.append(record)

@@ -9,7 +9,8 @@ from typing import Any, Concatenate, ParamSpec
 
 from fedpace.client import Session, Times
 from fedpace.compute.protocol import Task
-from fedpace.link.wire.traffic import Traffic
+from fedpace.link.codecs import groups
+from fedpace.link.wire.traffic import Traffic, VectorShape
 from fedpace.pace.protocol import Interruptible
 from fedpace.record.run.evaluation import EvaluationInterval
 from fedpace.server import Parcel, Step, Update
@@ -35,10 +36,20 @@ class Reporter(Observer):
     """Evaluates when it is due, keeps account of the traffic, and tells `others` of steps, activities and fates."""
 
     def __init__(
-        self, others: Iterable[Observer], task: Task, every: EvaluationInterval | None, rounds: int
+        self,
+        others: Iterable[Observer],
+        task: Task,
+        every: EvaluationInterval | None,
+        rounds: int,
+        per_tensor: bool = False,
     ) -> None:
         self.audience, self.task, self.every, self.rounds = Audience(others), task, every, rounds
-        self.state, self._size = Reported(), task.layout.size
+        self.state = Reported()
+        self._shape = VectorShape(task.layout.size, len(groups.of(task.layout)) if per_tensor else 1)
+
+    def initial(self, x: Vector) -> Mapping[str, float]:
+        """Metrics of the initial model, unless nothing is to be evaluated."""
+        return {} if self.every is None else _without_nan(self.task.evaluate(x))
 
     def stepped(self, step: Step, now: float, tally: Tally) -> None:
         if self.audience.wants("fate"):
@@ -77,13 +88,13 @@ class Reporter(Observer):
         self._pass_back()
 
     def sent_up(self, client: int, update: Update) -> None:
-        self.state.traffic.uploaded(client, update.frames, update.steps, self._size)
+        self.state.traffic.uploaded(client, update.frames, update.steps, self._shape)
 
     def sent_down(self, client: int | None, parcel: Parcel, copies: int = 1) -> None:
         if client is None:
-            self.state.traffic.broadcast(parcel.frames, self._size, copies)
+            self.state.traffic.broadcast(parcel.frames, self._shape, copies)
         else:
-            self.state.traffic.downloaded(client, parcel.frames, self._size)
+            self.state.traffic.downloaded(client, parcel.frames, self._shape)
 
     def lossy(self, direction: str, meant: Vector, used: Vector) -> None:
         lane = self.state.traffic.up if direction == "up" else self.state.traffic.down
@@ -123,6 +134,7 @@ def counts(simulation: Simulation) -> dict[str, int]:
         **asdict(simulation.state.tally),
         **asdict(server.counts),
         "discarded": server.unused,  # in a buffer that was not full in the end
+        **server.optimizer_counts,
     }
 
 

@@ -7,8 +7,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy.typing as npt
+
 from fedpace.disk import files
 from fedpace.record.run import timeline, usage
+from fedpace.record.run.inference import NONE, OtherTensors
 from fedpace.record.run.units import format_bytes, format_seconds
 from fedpace.sim.observer import Activity, Fate, StepRecord
 from fedpace.vector import Layout, Vector
@@ -16,6 +19,7 @@ from fedpace.vector import Layout, Vector
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
+    from torch import Tensor, nn
 
     from fedpace.algorithm import Algorithm
 
@@ -39,6 +43,8 @@ class Run:
     traffic: Mapping[str, Any] = field(default_factory=dict)  # "up", "down" and, one by one, "clients"
     activities: Sequence[Activity] = ()
     fates: Sequence[Fate] = ()
+    initial_metrics: Mapping[str, float] = field(default_factory=dict)  # of the model before the first step
+    other_tensors: OtherTensors = NONE  # what the trained module holds beside the parameters in `model`
     stopped: str | None = None  # why it ended on purpose before its last step; None: all steps were taken
 
     @property
@@ -50,6 +56,11 @@ class Run:
     def metrics(self) -> Mapping[str, float]:
         """Those of the last evaluation; empty if there was none."""
         return next((record.metrics for record in reversed(self.history) if record.metrics), {})
+
+    @property
+    def evaluated(self) -> int | None:
+        """The server step after which `metrics` were measured; None if there was no evaluation."""
+        return next((record.version for record in reversed(self.history) if record.metrics), None)
 
     @property
     def virtual_seconds(self) -> float:
@@ -79,13 +90,40 @@ class Run:
 
     def __str__(self) -> str:
         metrics = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items()) or "not evaluated"
+        earlier = f" (at step {self.evaluated})" if self.evaluated not in (None, len(self.history)) else ""
         return (
-            f"{self.name} on {self.task}: {metrics} after {len(self.history)} steps,"
+            f"{self.name} on {self.task}: {metrics}{earlier} after {len(self.history)} steps,"
             f" {format_seconds(self.virtual_seconds)} of virtual time,"
             f" {format_bytes(self.bytes_up)} up and {format_bytes(self.bytes_down)} down"
         )
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from fedpace.record.run.html import run_html
+
+        return run_html(self)
+
+    # ------------------------------------------------------------ the trained model
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything that inference needs, by name: trained parameters, statistics, buffers, frozen parameters."""
+        return {**self.layout.split(self.model), **self.other_tensors()}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """`arrays` as torch's tensors, for `module.load_state_dict`.
+
+        BatchNorm's statistics are those of the last evaluation; a model that was not evaluated has them estimated now.
+        """
+        from fedpace.compute.inference import tensors
+
+        return tensors(self.arrays())
+
+    def to_module(self, module: nn.Module) -> nn.Module:
+        """Put the trained model into `module`, one like that which was trained; it is returned in evaluation mode."""
+        from fedpace.compute.inference import into_module
+
+        return into_module(module, self.arrays())
 
     # ------------------------------------------------------------ as a table, as text, on disk
 
@@ -120,7 +158,7 @@ class Run:
         own = f"{self.name or 'custom'}-{self.task}-{self.seed}"
         target = files.require_folder(own if folder is None else folder, "folder to save to")
         files.write(target / "run.json", self.to_json().encode())
-        files.write(target / "model.safetensors", save(dict(self.layout.split(self.model))))
+        files.write(target / "model.safetensors", save(self.arrays()))
         if self.models is not None:
             each = {str(record.version): x for record, x in zip(self.history, self.models, strict=True)}
             files.write(target / "models.safetensors", save(each))
@@ -129,7 +167,7 @@ class Run:
     # ------------------------------------------------------------ pictures
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Accuracy and loss over steps, virtual time and traffic; saved too if a path is given."""
+        """Accuracy, loss and own metrics over steps, virtual time and traffic; saved too if a path is given."""
         from fedpace.record.report import plot
 
         figure = plot.curves({self.name: self}, title=f"{self.name} on {self.task}")

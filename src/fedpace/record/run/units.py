@@ -22,5 +22,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def _three_digits(value: float) -> str:
+    if 0 < value < 0.1:
+        return f"{value:.2g}"
     decimals = 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{decimals}f}"

@@ -1,4 +1,4 @@
-"""The big parts of a run as safetensors files in its folder: the model, and who did what when."""
+"""The big parts of a run as safetensors files in its folder: the model, and the client timeline."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from fedpace.algorithm import Algorithm
 from fedpace.disk import files
 from fedpace.errors import StorageError
+from fedpace.record.run.inference import known
 from fedpace.record.run.run import Run
 from fedpace.record.run.timeline import KINDS
 from fedpace.record.store.store import Entry, Store
@@ -49,16 +51,17 @@ def write(folder: Path, run: Run) -> None:
     if run.activities:
         columns = {**_activities(run.activities), **_fates(run.fates)}
         files.write(folder / TIMELINE, save(columns), durable=False, through=False)
-    files.write(folder / MODEL, save(dict(run.layout.split(run.model)), {"order": order}), through=False)
+    files.write(folder / MODEL, save(run.arrays(), {"order": order}), through=False)
 
 
-def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:
+def load(store: Store, entry: Entry, algorithm: Algorithm | None = None) -> Run:
     """A run as the store knows it; `algorithm` is its value, where the caller can make it."""
     folder = store.folder(entry.name)
     value: Any = algorithm or Described(entry.algorithm, entry.experiment.get("algorithm", ""))
     with _plain_errors(folder):
-        layout, model = _read_model(folder / MODEL)
+        layout, model, others = _read_model(folder / MODEL)
         activities, fates = _read_timeline(folder / TIMELINE)
+    facts = {name: fact for name, fact in entry.summary.items() if name != "initial_metrics"}
     return Run(
         algorithm=value,
         task=entry.task,
@@ -68,7 +71,9 @@ def load(store: Store, entry: Entry, algorithm: Any = None) -> Run:
         model=model,
         layout=layout,
         counters=entry.counters,
-        summary={**entry.summary, "name": entry.name, "step_seconds": store.real_seconds(entry.id)},
+        initial_metrics=entry.summary.get("initial_metrics", {}),
+        other_tensors=known(others),
+        summary={**facts, "name": entry.name, "step_seconds": store.real_seconds(entry.id)},
         traffic=entry.traffic,
         activities=activities,
         fates=fates,
@@ -88,7 +93,7 @@ def _plain_errors(folder: Path) -> Iterator[None]:
         raise StorageError(f"the files of a run in {folder} are damaged ({error})") from None
 
 
-def _activities(rows: Sequence[Activity]) -> dict[str, Any]:
+def _activities(rows: Sequence[Activity]) -> dict[str, Array]:
     return {
         "activity.client": np.array([a.client for a in rows], np.int64),
         "activity.start": np.array([a.start for a in rows], np.float64),
@@ -99,7 +104,7 @@ def _activities(rows: Sequence[Activity]) -> dict[str, Any]:
     }
 
 
-def _fates(rows: Sequence[Fate]) -> dict[str, Any]:
+def _fates(rows: Sequence[Fate]) -> dict[str, Array]:
     return {
         "fate.client": np.array([f.client for f in rows], np.int64),
         "fate.session": np.array([f.session for f in rows], np.int64),
@@ -108,17 +113,19 @@ def _fates(rows: Sequence[Fate]) -> dict[str, Any]:
     }
 
 
-def _read_model(path: Path) -> tuple[Layout, Vector]:
+def _read_model(path: Path) -> tuple[Layout, Vector, dict[str, Array]]:
     """Empty for a run that has not come to its end."""
     if not path.exists():
-        return Layout((), ()), np.empty(0, np.float32)
+        return Layout((), ()), np.empty(0, np.float32), {}
     from safetensors import safe_open
 
     open_regular(path).close()  # a pipe would be waited for
     with safe_open(path, framework="numpy") as file:
-        tensors = {name: file.get_tensor(name) for name in json.loads(file.metadata()["order"])}
+        order = json.loads(file.metadata()["order"])
+        tensors = {name: file.get_tensor(name) for name in order}
+        others = {name: file.get_tensor(name) for name in file.keys() if name not in tensors}  # noqa: SIM118
     layout = Layout.of({name: tensor.shape for name, tensor in tensors.items()})
-    return layout, np.concatenate([tensor.reshape(-1) for tensor in tensors.values()])
+    return layout, np.concatenate([tensor.reshape(-1) for tensor in tensors.values()]), others
 
 
 def _column(name: str, column: Array) -> list[Any]:

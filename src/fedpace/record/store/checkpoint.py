@@ -33,7 +33,7 @@ NEXT = "checkpoint.next.safetensors"
 Head = dict[str, Any]
 
 
-def encode(tree: Tree, head: Mapping[str, Any]) -> bytes:
+def encode(tree: Tree, head: Mapping[str, object]) -> bytes:
     """The file's content."""
     from safetensors.numpy import save
 

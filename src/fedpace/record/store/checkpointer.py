@@ -1,4 +1,4 @@
-"""Keeps a run in a folder, so that it can be killed at any moment and gone on with to the same bits."""
+"""Checkpoints of a run in a folder: killed at any moment, it can be resumed bit-identically."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ HEAD = {
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """Where the state of a run is kept, and how often: server steps (100), or seconds of real time ("30s").
+    """Where a run is checkpointed, and how often: server steps (100), or seconds of real time ("30s").
 
-    A run that finds its own checkpoint in the folder goes on from it; with `previous`, from the one before.
+    A run that finds its own checkpoint in the folder resumes from it; with `previous`, from the one before.
     """
 
     folder: str | Path
@@ -141,7 +141,7 @@ class Checkpointer:
             self._journal.read(at, history, simulation.server.model)
             snapshot.put(tree, simulation)
         except CheckpointError as error:
-            raise CheckpointError(f"{path} cannot be gone on from: {error}{self._offer(other)}") from None
+            raise CheckpointError(f"{path} cannot be resumed: {error}{self._offer(other)}") from None
         self._spent, self._kept = head["real_seconds"], head["version"]
         if self.plan.previous:
             checkpoint.step_back(self.folder)

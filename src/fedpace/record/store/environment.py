@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from typing import Any
 
 import fedpace
 
 LIBRARIES = ("numpy", "torch", "numba", "scipy", "sklearn", "safetensors")
 
 
-def described() -> dict[str, Any]:
+def described() -> dict[str, object]:
     """Versions of what computes, and the machine it computes on."""
     return {
         "versions": {"fedpace": fedpace.__version__, "python": platform.python_version(), **_libraries()},

@@ -24,6 +24,7 @@ from fedpace.untrusted import Number, Whole, fits, open_regular
 from fedpace.vector import Vector, freeze
 
 _KINDS: dict[str, dict[str, Any]] = {
+    "initial": {"metrics": {str: Number}},
     "step": rows.STEP,
     "activity": {
         "client": Whole,
@@ -122,7 +123,9 @@ def _append(path: Path, offset: int, data: bytes) -> None:
         os.fsync(handle)
 
 
-def _rows(history: History, at: Position) -> Iterator[list[Any]]:
+def _rows(history: History, at: Position) -> Iterator[list[object]]:
+    if at.bytes == 0 and history.initial:
+        yield ["initial", dict(history.initial)]
     for step in history.steps[at.steps :]:
         learned = {name: float(value) for name, value in step.metrics.items()}
         yield [
@@ -146,7 +149,9 @@ def _take(row: list[Any], history: History) -> None:
     found = dict(zip(_KINDS.get(kind, {}), values, strict=True))
     if kind not in _KINDS or not fits(found, _KINDS[kind]):
         raise ValueError("another kind of line")
-    if kind == "step":
+    if kind == "initial":
+        history.initial = found["metrics"]
+    elif kind == "step":
         history.steps.append(rows.step(found))
     elif kind == "activity":
         history.activities.append(Activity(**found))

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args, get_type_hints
 
 from fedpace.aggregate.rows import SpilledRow
+from fedpace.algorithm import Algorithm
 from fedpace.client import ClientState, Delivery
 from fedpace.client.state import Memories
 from fedpace.link.wire.frame import Phantom
 from fedpace.record.run.reporter import Reported, reporter_of
 from fedpace.record.store.tree import Adapter, Tree, TreeError, Typed, pack, unpack
-from fedpace.server import ServerState
+from fedpace.server import Server, ServerState
 from fedpace.sim.simulation import SimState, Simulation
 from fedpace.sim.timeline import Phase, Timeline
 from fedpace.vector import Vector
@@ -48,24 +49,53 @@ def put(tree: Tree, simulation: Simulation) -> None:
         raise TreeError(f"its content does not fit this run ({error})") from error
 
 
+@dataclass(slots=True)
+class Beside:
+    """A server's state, and what its driver knows beside it."""
+
+    server: ServerState
+    driver: Any
+
+
+def take_server(server: Server, driver: Any, template: Any) -> Tree:
+    """A server and the state of its driver, of which `template` is an example."""
+    return pack(Beside(server.state, driver), Beside(_server_template(server), template), ADAPTERS)
+
+
+def put_server(tree: Tree, server: Server, template: Any) -> Any:
+    """Make a new server continue from there; the state of its driver. TreeError if it is one of another kind."""
+    both: Beside = unpack(tree, Beside(_server_template(server), template), ADAPTERS)
+    server.state = both.server
+    return both.driver
+
+
 def _template(simulation: Simulation) -> Snapshot:
     """What `init` builds, with examples where a state is still empty."""
     server = simulation.server
-    x = server.model
-    up = server.up.init(x.size, x.dtype) or _returned(server.up.send)
-    control = None
-    if server.algorithm.correction is not None:
-        control = _returned(server.algorithm.correction.after)
-    client = ClientState(
-        up=up, held=_returned(server.down.receive), control=control, pending=Memories(up, control)
-    )
     events: Any = Typed(EVENTS)
     return Snapshot(
-        server=replace(server.state, up={0: up}),
-        clients={0: client},
+        server=_server_template(server),
+        clients={0: client_template(server.algorithm, server.model)},
         sim=SimState(line=Timeline(heap=events)),
         reported=Reported(),
     )
+
+
+def client_template(algorithm: Algorithm, x: Vector) -> ClientState:
+    """A client's state, with examples of what it may remember."""
+    up, control = _uplink_template(algorithm, x), None
+    if algorithm.correction is not None:
+        control = _returned(algorithm.correction.after)
+    held = _returned(algorithm.downlink.receive)
+    return ClientState(up=up, held=held, control=control, pending=Memories(up, control))
+
+
+def _server_template(server: Server) -> ServerState:
+    return replace(server.state, up={0: _uplink_template(server.algorithm, server.model)})
+
+
+def _uplink_template(algorithm: Algorithm, x: Vector) -> Any:
+    return algorithm.uplink.init(x.size, x.dtype) or _returned(algorithm.uplink.send)
 
 
 def _returned(method: Any) -> Typed:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
@@ -24,15 +24,18 @@ from fedpace.disk.home import home
 from fedpace.disk.locks import OWNER, is_locked, locked
 from fedpace.errors import ConfigError, StorageError, require, unknown
 from fedpace.record import rows
-from fedpace.record.rows import LISTED, NAME, Entry, Listed
+from fedpace.record.rows import LISTED, NAME, NAMES, Entry, Listed
 from fedpace.record.store.database import add_columns, engine, plain_errors
 from fedpace.record.store.tables import ABOUT, METADATA, RUNS, SCHEMA, STEPS
-from fedpace.sim.observer import StepRecord
 from fedpace.untrusted import Number, fits
+
+if TYPE_CHECKING:
+    from fedpace.sim.observer import StepRecord
 
 __all__ = ["DATABASE", "Entry", "Store", "home"]
 
 DATABASE = "runs.sqlite"
+SLASH = "+"  # in names of folders; names of runs have none
 _LOCK = 0x66656470616365  # "fedpace"
 
 
@@ -59,7 +62,8 @@ class Store:
         return path
 
     def _path(self, name: str) -> Path:
-        return self.home / "runs" / name
+        """One folder per run, side by side: none is inside another, whatever they are called."""
+        return self.home / "runs" / name.replace("/", SLASH)
 
     # ------------------------------------------------------------ a run from beginning to end
 
@@ -74,7 +78,7 @@ class Store:
         fingerprint: str,
         experiment: Mapping[str, str],
         arguments: Sequence[str] = (),
-        about: Mapping[str, Any] | None = None,
+        about: Mapping[str, object] | None = None,
     ) -> Entry:
         """A new run, under its name or a free one made of algorithm, task and number."""
         row = {
@@ -89,7 +93,7 @@ class Store:
             "about": json.dumps(dict(about or {})),
         }
         if name is not None:
-            require(bool(NAME.fullmatch(name)), "name", name, "letters, digits, '.', '_' and '-'")
+            require(bool(NAME.fullmatch(name)), "name", name, NAMES)
             require(not is_locked(self.folder(name)), "name", name, "one that no run of another database has")
         for candidate in [name] if name is not None else self._free_names(f"{algorithm}-{task}"):
             try:
@@ -155,13 +159,33 @@ class Store:
         with self._reading() as connection:
             return rows.entry(connection.execute(sql.select(RUNS).where(RUNS.c.id == run)).one())
 
+    def find(self, name: str) -> Entry | None:
+        """The run of this name, if there is one."""
+        with self._reading() as connection:
+            row = connection.execute(sql.select(RUNS).where(RUNS.c.name == name)).one_or_none()
+            return None if row is None else rows.entry(row)
+
+    def study(self, name: str) -> list[Entry]:
+        """The runs whose names begin with this one and a slash, the oldest first."""
+        inside = RUNS.c.name.startswith(f"{name}/", autoescape=True)
+        with self._reading() as connection:
+            found = connection.execute(sql.select(RUNS).where(inside).order_by(RUNS.c.id))
+            same_case = (row for row in found if row.name.startswith(f"{name}/"))  # LIKE ignores it in SQLite
+            return [rows.entry(row) for row in same_case]
+
+    def extend(self, run: int, rounds: int, experiment: Mapping[str, str], fingerprint: str) -> None:
+        """Let a run have more steps than it was begun with; it is another experiment from then on."""
+        changed = {"rounds": rounds, "fingerprint": fingerprint, "experiment": json.dumps(dict(experiment))}
+        with self._writing() as connection:
+            connection.execute(sql.update(RUNS).where(RUNS.c.id == run).values(**changed))
+
     def number(self, name: str) -> int:
         """The run of this name; ConfigError with the nearest name if there is none."""
         with self._reading() as connection:
             run: int | None = connection.execute(sql.select(RUNS.c.id).where(RUNS.c.name == name)).scalar()
             if run is None:
                 names = [str(other) for other in connection.execute(sql.select(RUNS.c.name)).scalars()]
-                raise unknown("run", name, names) if names else ConfigError(f"no run is kept; got {name!r}")
+                raise unknown("run", name, names) if names else ConfigError(f"no saved runs; got {name!r}")
         return run
 
     def entries(self) -> list[Entry]:

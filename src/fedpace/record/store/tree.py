@@ -57,7 +57,7 @@ class Adapter:
     """How to keep an object that is no plain value: as a plain one, and back with the template's help."""
 
     kind: type
-    to_plain: Callable[[Any], Any]
+    to_plain: Callable[[Any], object]
     from_plain: Callable[[Any, Any], Any]  # (plain, template)
     hint: Any = Any  # of the plain form
 
@@ -71,7 +71,7 @@ class Tree:
     layouts: list[list[str]] = field(default_factory=list)
 
 
-def pack(value: Any, template: Any, adapters: Sequence[Adapter] = ()) -> Tree:
+def pack(value: object, template: object, adapters: Sequence[Adapter] = ()) -> Tree:
     """`value` as a tree; ConfigError names what cannot be kept and where it is."""
     packer = _Packer(adapters)
     try:
@@ -82,7 +82,7 @@ def pack(value: Any, template: Any, adapters: Sequence[Adapter] = ()) -> Tree:
     return packer.tree
 
 
-def unpack(tree: Tree, template: Any, adapters: Sequence[Adapter] = ()) -> Any:
+def unpack(tree: Tree, template: object, adapters: Sequence[Adapter] = ()) -> Any:
     """The value that `pack` was given; TreeError where tree and template do not fit."""
     try:
         return _Unpacker(tree, adapters).value(tree.root, Any, template)
@@ -102,10 +102,10 @@ class _Packer:
     def __init__(self, adapters: Sequence[Adapter]) -> None:
         self.tree, self.adapters = Tree(), adapters
         self._places: dict[int, int] = {}  # id of an array -> its place
-        self._kept: list[Any] = []  # so that no id is used twice while we work
+        self._kept: list[object] = []  # so that no id is used twice while we work
         self._layouts: dict[type, int] = {}
 
-    def node(self, value: Any, hint: Any, like: Any) -> Node:
+    def node(self, value: Any, hint: Any, like: object) -> Node:
         kind = type(value)
         if kind in _THEMSELVES:
             return value
@@ -123,14 +123,14 @@ class _Packer:
             return {"e": value.value}
         return self._object(value, hint, like)
 
-    def _container(self, value: Any, hint: Any, like: Any) -> Node:
+    def _container(self, value: object, hint: Any, like: object) -> Node:
         if isinstance(value, dict):
             return {"d": self._pairs(value, hint, like)}
         nodes = [self.node(v, item, example) for v, item, example in _items(value, hint, like)]
         tag = _CONTAINERS[type(value)]
         return {tag: nodes} if tag else nodes
 
-    def _pairs(self, value: dict[Any, Any], hint: Any, like: Any) -> list[Node]:
+    def _pairs(self, value: dict[Any, Any], hint: Any, like: object) -> list[Node]:
         key, item = _pair(_hint(hint, like))
         example = next(iter(like.values()), None) if isinstance(like, dict) else None
         nodes = []
@@ -143,7 +143,7 @@ class _Packer:
                 raise
         return nodes
 
-    def _object(self, value: Any, hint: Any, like: Any) -> Node:
+    def _object(self, value: object, hint: Any, like: object) -> Node:
         kind: Any = type(value)
         for at, adapter in enumerate(self.adapters):
             if kind is adapter.kind:
@@ -188,7 +188,7 @@ class _Unpacker:
         self._arrays: dict[int, Array] = {}
         self._bytes: dict[int, bytes] = {}
 
-    def value(self, node: Node, hint: Any, like: Any) -> Any:
+    def value(self, node: Node, hint: Any, like: object) -> Any:
         """What a node stands for, once it is of a type that its place allows."""
         value, allowed = self._value(node, hint, like), _types(_hint(hint, like))
         if allowed and value is not None and not isinstance(value, allowed):  # a state may not be there yet
@@ -196,7 +196,7 @@ class _Unpacker:
             raise TreeError(f"a value must be {names}; got {type(value).__name__}")
         return value
 
-    def _value(self, node: Node, hint: Any, like: Any) -> Any:
+    def _value(self, node: Node, hint: Any, like: object) -> Any:
         if isinstance(node, list):
             return [self.value(n, item, example) for n, item, example in _items(node, hint, like)]
         if not isinstance(node, dict):
@@ -229,7 +229,7 @@ class _Unpacker:
             self._arrays[place].flags.writeable = not read_only
         return self._arrays[place]
 
-    def _dict(self, pairs: list[Node], hint: Any, like: Any) -> dict[Any, Any]:
+    def _dict(self, pairs: list[Node], hint: Any, like: object) -> dict[Any, Any]:
         key, item = _pair(_hint(hint, like))
         example = next(iter(like.values()), None) if isinstance(like, dict) else None
         keys = (self.value(node, key, None) for node in pairs[::2])
@@ -260,12 +260,12 @@ _CONTAINERS: dict[type, str] = {list: "", tuple: "t", set: "s", frozenset: "f", 
 _NAMED: dict[str, Callable[[Iterable[Any]], Any]] = {"t": tuple, "s": set, "f": frozenset}
 
 
-def _hint(hint: Any, like: Any) -> Any:
+def _hint(hint: Any, like: object) -> Any:
     """A `Typed` template decides."""
     return like.hint if isinstance(like, Typed) else hint
 
 
-def _type(like: Any) -> type:
+def _type(like: object) -> type:
     return type(None) if isinstance(like, Typed) else type(like)
 
 
@@ -323,7 +323,7 @@ def _each(hint: Any) -> tuple[Any, ...]:
     return Any, ...
 
 
-def _items(values: Any, hint: Any, like: Any) -> Iterable[tuple[Any, Any, Any]]:
+def _items(values: Any, hint: Any, like: object) -> Iterable[tuple[Any, Any, object]]:
     """(value, hint, example) for each item of a list, tuple or set."""
     kinds = _each(_hint(hint, like))
     if len(kinds) == 2 and kinds[1] is ...:
@@ -339,7 +339,7 @@ def _enumeration(hint: Any, like: Any) -> type[enum.Enum]:
     return type(like)
 
 
-def _why(value: Any, allowed: Sequence[type]) -> str:
+def _why(value: object, allowed: Sequence[type]) -> str:
     got = f"{type(value).__module__}.{type(value).__qualname__}"
     if not is_dataclass(value):
         return f"it must be made of dataclasses, containers, arrays and numbers; got {got}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fedpace.record.store.store import Store
 from fedpace.sim.observer import Observer, StepRecord
@@ -17,6 +17,9 @@ class Writer(Observer):
         self._waiting: list[StepRecord] = []
         self._began = self._wrote = clock()
         self.real_seconds: list[float] = []  # when each step happened, since the run began
+
+    def begun(self, metrics: Mapping[str, float]) -> None:
+        self._began = self._clock()
 
     def recorded(self, record: StepRecord, x: Vector) -> None:
         now = self._clock()

@@ -127,7 +127,7 @@ def slopes(
 ) -> None:
     """below = errors times the derivative of an activation with inputs x and outputs `out`."""
     one = out.dtype.type(1)
-    if kind == RELU or kind == LEAKY:
+    if kind in (RELU, LEAKY):
         for i in range(out.size):
             below[i] = errors[i] if x[i] > 0 else errors[i] * number
     elif kind == TANH:

@@ -30,7 +30,7 @@ def inlined(function: F) -> F:
     return cast(F, _compile(function, False, inline="always"))
 
 
-def _compile(function: F, cache: bool, **options: str) -> Any:
+def _compile(function: F, cache: bool, **options: Any) -> Any:
     return numba.njit(function, cache=cache, fastmath=MATHS, error_model="numpy", nogil=True, **options)
 
 

@@ -148,7 +148,7 @@ class Moves:
         self.buffer = torch.zeros_like(y) if local.momentum else None
 
     def move(self, g: Tensor, k: int, active: Tensor) -> None:
-        """Step k of the lanes where `active` is true; all are computed, so that a lane's arithmetic never depends on the others."""
+        """Step k of the active lanes; all are computed, so that a lane's arithmetic never depends on the others."""
         local, y = self.local, self.y
         if local.clip is not None:
             lengths = torch.linalg.vector_norm(g, dim=1, keepdim=True)

@@ -1,7 +1,7 @@
 """Fully connected networks of many kinds of layers as compiled loops; the products are those of `dense_loops`.
 
-A network is a list of layers, each with its own outputs in memory. A session, or a part of it, is one call. numba's cache on
-disk notices changes of this file only: after a change of `dense_loops` or `activations`, clear it.
+A network is a list of layers, each with its own outputs in memory. A session, or a part of it, is one call. numba's
+cache on disk notices changes of this file only: after a change of `dense_loops` or `activations`, clear it.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def enter(
         multiply(rows, picks, weights, bias, rows_of(out, count))
     else:
         below = rows.reshape(rows.size)
-        if kind == RELU or kind == LEAKY:
+        if kind in (RELU, LEAKY):
             leaky(below, layers.numbers[k], out)
         elif kind == TANH:
             tanh(below, memory, out)

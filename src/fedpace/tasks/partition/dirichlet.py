@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedpace.errors import require, require_count, require_number
+from fedpace.tasks.partition.html import ShownByExample
 from fedpace.tasks.partition.rule import (
     SIZES,
     Indices,
@@ -20,7 +21,7 @@ from fedpace.tasks.partition.rule import (
 
 
 @dataclass(frozen=True, slots=True)
-class Dirichlet:
+class Dirichlet(ShownByExample):
     """Each class is shared out among the clients with proportions ~ Dirichlet(alpha, ..., alpha).
 
     The split of Yurochkin et al., arXiv:1905.12022, that CA2FL and FedGM use; client sizes differ as drawn.
@@ -50,7 +51,7 @@ class Dirichlet:
 
 
 @dataclass(frozen=True, slots=True)
-class DirichletByClient:
+class DirichletByClient(ShownByExample):
     """Each client's class mixture ~ Dirichlet(alpha C prior), with C classes; sizes are chosen apart.
 
     The split of Hsu et al., arXiv:1909.06335 (there alpha C is called alpha). Samples are drawn without

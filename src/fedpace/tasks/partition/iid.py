@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedpace.errors import require, require_count, require_number
+from fedpace.tasks.partition.html import ShownByExample
 from fedpace.tasks.partition.rule import SIZES, Indices, apportion, draw_sizes, level, require_enough
 
 
 @dataclass(frozen=True, slots=True)
-class IID:
+class IID(ShownByExample):
     """A random permutation cut into parts of equal (`balanced`) or log-normal (`unbalanced`) sizes."""
 
     sizes: str = "balanced"
@@ -27,7 +28,7 @@ class IID:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(ShownByExample):
     """Quantity skew: shares of the data ~ Dirichlet(alpha), classes at random.
 
     The smaller alpha, the more unequal the sizes. Clients below `minimum` are given samples of the largest.

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedpace.errors import ConfigError, require, require_count
+from fedpace.tasks.partition.html import ShownByExample
 from fedpace.tasks.partition.rule import SIZES, Indices, apportion, deal, draw_sizes, require_enough
 
 
 @dataclass(frozen=True, slots=True)
-class Shards:
+class Shards(ShownByExample):
     """Samples sorted by label and cut into shards; every client gets `per_client` of them at random.
 
     McMahan et al., arXiv:1602.05629: 200 shards of 300 MNIST images, 2 per client. With `unbalanced` the
@@ -41,7 +42,7 @@ class Shards:
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
+class Classes(ShownByExample):
     """Every client holds `per_client` distinct classes, every class is held by equally many clients.
 
     The split of the DeFedAvg experiments with per_client = 2. Each class is cut into equal random parts

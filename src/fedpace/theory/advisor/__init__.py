@@ -1,4 +1,4 @@
-"""The numbers worth knowing before a run, each with its standing and where it comes from."""
+"""The numbers worth knowing before a run, each with its label and its source."""
 
 from fedpace.theory.advisor.buffered import buffered
 from fedpace.theory.advisor.guarantee import Guarantee, guarantee

@@ -69,10 +69,10 @@ def _cached(
         *(quantised if q else ()),
         *_preset(setting, rounds, orders.total, "Cor. C.4" if q else "Cor. B.8"),
         StatedQuantity(
-            "what the cache removes, K tau² sigma_g² / T", without.stale_spread, ORDER, f"{WANG}, (B.2)"
+            "term removed by the cache, K tau² sigma_g² / T", without.stale_spread, ORDER, f"{WANG}, (B.2)"
         ),
         StatedQuantity(
-            "what the cache costs, zeta² (N-M)² sigma² / (T N²)", orders.cache, ORDER, f"{WANG}, (B.4)"
+            "term added by the cache, zeta² (N-M)² sigma² / (T N²)", orders.cache, ORDER, f"{WANG}, (B.4)"
         ),
     )
 
@@ -81,7 +81,7 @@ def _bound(highest: float, after: str, total: float, stale: float, where: str) -
     return (
         StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
         StatedQuantity(f"mean squared gradient after {after}", total, UPPER, where),
-        StatedQuantity("of it, moved by delay", stale, UPPER, where),
+        StatedQuantity("of which staleness terms", stale, UPPER, where),
     )
 
 

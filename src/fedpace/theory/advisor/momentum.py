@@ -131,8 +131,11 @@ def _autonomous(
     return (
         *quantities,
         StatedQuantity(
-            "of it, error floor without uniform arrivals", 6 * setting.spread, UPPER, f"{SUN}, Corollary 5.4"
+            "of which error floor without uniform arrivals",
+            6 * setting.spread,
+            UPPER,
+            f"{SUN}, Corollary 5.4",
         ),
         *_orders(preset, f"{SUN}, Corollary 5.2"),
-        StatedQuantity("delay that leaves the rate alone", manageable, ORDER, f"{SUN}, Remark 5.3"),
+        StatedQuantity("largest delay that keeps the rate", manageable, ORDER, f"{SUN}, Remark 5.3"),
     )

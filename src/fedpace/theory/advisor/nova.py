@@ -18,7 +18,7 @@ def bias(work: Work, setting: Setting) -> tuple[StatedQuantity, ...]:
     ratio = work.ratio[work.p > 0]
     left = final_error(work.chi2, 0.0, kappa2=setting.spread)
     return (
-        StatedQuantity("tau_eff, gradients a round is worth", work.tau_eff, EXACT, f"{WANG}, section 4"),
+        StatedQuantity("tau_eff, effective local steps", work.tau_eff, EXACT, f"{WANG}, section 4"),
         StatedQuantity("chi-squared of shares p and plain weights w", work.chi2, EXACT, f"{WANG}, Theorem 2"),
         StatedQuantity(
             "objective inconsistency: misplaced weight", work.misplaced, EXACT, "half of the sum of |p - w|"
@@ -53,9 +53,9 @@ def normalised(work: Work, setting: Setting, client_lr: float, rounds: int) -> t
     where = f"{WANG}, (182): drawn by share, tau_eff of the population" if sampled else f"{WANG}, (96)"
     constants = f"{WANG}, Theorem {'3: means over the draws' if work.is_random else '1'}"
     return (
-        StatedQuantity("A, noise that averaging leaves", work.a(work.p), EXACT, constants),
-        StatedQuantity("B, noise through drift", work.b(work.p), EXACT, constants),
-        StatedQuantity("C, drift", work.c, EXACT, constants),
+        StatedQuantity("A, variance of the averaged gradient", work.a(work.p), EXACT, constants),
+        StatedQuantity("B, variance through client drift", work.b(work.p), EXACT, constants),
+        StatedQuantity("C, client drift", work.c, EXACT, constants),
         StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, limit),
         StatedQuantity(f"mean squared gradient after {rounds} rounds{at}", terms.total, UPPER, where),
         *_orders(work, size, rounds, setting.m if sampled else None),

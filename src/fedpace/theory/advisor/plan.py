@@ -132,19 +132,22 @@ def _staleness(plan: Plan) -> Section:
             StatedQuantity("mean staleness, in the long run", d.exact_mean, EXACT, _mean_source(plan))
         )
     if d.measured:
-        quantities.append(StatedQuantity("mean staleness seen", d.mean, MEASURED, seen))
-    standing, source = (MEASURED, seen) if d.measured else (EXACT, "uniform on the last models")
-    quantities.append(StatedQuantity("largest staleness", d.largest, standing, source))
+        quantities.append(StatedQuantity("mean staleness, measured", d.mean, MEASURED, seen))
+    label, source = (MEASURED, seen) if d.measured else (EXACT, "uniform on the last models")
+    quantities.append(StatedQuantity("largest staleness", d.largest, label, source))
     if d.measured:
         quantities += [
             StatedQuantity(
-                "arrivals of the busiest client, times N",
+                "participation of the most active client, relative to uniform",
                 float(d.shares.max()) * plan.clients,
                 MEASURED,
                 seen,
             ),
             StatedQuantity(
-                "arrivals of the rarest client, times N", float(d.shares.min()) * plan.clients, MEASURED, seen
+                "participation of the least active client, relative to uniform",
+                float(d.shares.min()) * plan.clients,
+                MEASURED,
+                seen,
             ),
         ]
     if isinstance(plan.algorithm.aggregate, Cached):
@@ -248,9 +251,11 @@ def _rates(plan: Plan, notes: tuple[str, ...]) -> Section:
         "mean square: few updates per step are stricter" if len(plan.delays.chances) > 1 else "on a quadratic"
     )
     quantities += [
-        StatedQuantity("limit that is halved", found.limit, EXACT if found.exact else ORDER, few),
         StatedQuantity(
-            "c, what client_lr makes of curvature L",
+            "server_lr times c, mean-square limit", found.limit, EXACT if found.exact else ORDER, few
+        ),
+        StatedQuantity(
+            "c, contraction of local training at curvature L",
             found.step,
             UPPER,
             "1 - (1 - client_lr L)^K, and factors",
@@ -260,4 +265,4 @@ def _rates(plan: Plan, notes: tuple[str, ...]) -> Section:
         ),
         StatedQuantity("server_lr", found.server_lr, ADVICE, found.because),
     ]
-    return Section("recommended to begin with", tuple(quantities), notes)
+    return Section("recommended learning rates", tuple(quantities), notes)

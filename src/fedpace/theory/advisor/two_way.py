@@ -14,7 +14,7 @@ def two_way(
 ) -> Section:
     """The theorem for this link: 4.1 to 4.6, A.1 to A.4, E.1 and E.2."""
     theorem = _theorem(link, setting.sampled, aa)
-    standing = ORDER if aa or link.both_ways else UPPER
+    label = ORDER if aa or link.both_ways else UPPER
     where = f"{PAPER}, {theorem}, corrected"
     highest = bounds.limit(setting, server, link)
     rate, at = rate_held(client_lr, highest)
@@ -24,8 +24,8 @@ def two_way(
     quantities = (
         StatedQuantity("q, what a codec may lose of a norm", link.q, UPPER, f"{PAPER}, Assumption 3.4"),
         StatedQuantity("client_lr up to which the bound holds", highest, SUFFICIENT, where),
-        StatedQuantity(f"smallest squared gradient in {rounds} rounds{at}", terms.total, standing, where),
-        StatedQuantity("of it, error floor", terms.stays, standing, where),
+        StatedQuantity(f"smallest squared gradient in {rounds} rounds{at}", terms.total, label, where),
+        StatedQuantity("of which error floor", terms.stays, label, where),
         StatedQuantity("client_lr with the best rate", own, ORDER, corollary),
         StatedQuantity("server_lr with the best rate", server_lr, ORDER, corollary),
         StatedQuantity("rate at these", bounds.rate(setting, rounds), ORDER, corollary),

@@ -31,10 +31,14 @@ class StoredRun:
     state: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)  # configuration, versions, machine, by name
     papers: Sequence[Any] = ()  # those to cite
+    group: str = ""  # runs of one group differ in their seed only
+    partition: Mapping[str, Any] | None = None  # samples per client, and per client and class
 
 
-def page(runs: Sequence[StoredRun], title: str = "") -> str:
-    """The whole page; it loads nothing from anywhere."""
+def page(
+    runs: Sequence[StoredRun], title: str = "", target: tuple[str, float] | None = None, summary: str = ""
+) -> str:
+    """The whole page; it loads nothing from anywhere. `summary` is a table of the groups, as HTML."""
     named = title or _title(runs)
     parts = [
         _head(runs, named),

@@ -7,8 +7,8 @@ tensorboard:logs`. Each needs its own extra, `pip install 'fedpace[tensorboard]'
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fedpace.errors import ConfigError, unknown
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fedpace.record.run.trackers.mlflow import MLflow
     from fedpace.record.run.trackers.tensorboard import TensorBoard
     from fedpace.record.run.trackers.wandb import WandB
+
+    Tracker: TypeAlias = MLflow | TensorBoard | WandB
 
 __all__ = ["MLflow", "TensorBoard", "WandB", "tracker"]
 
@@ -28,21 +30,22 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"fedpace.record.run.trackers.{_HOMES[name]}"), name)
 
 
-def tracker(text: str, name: str, config: Mapping[str, str]) -> Any:
+def tracker(text: str, name: str, config: Mapping[str, str]) -> Tracker:
     """`tensorboard:FOLDER`, `mlflow:EXPERIMENT` or `wandb:PROJECT` for a run of this name and configuration."""
     where = text.partition(":")[2]
     return require(text)(where or "fedpace", name, config)
 
 
-def require(text: str) -> Any:
+def require(text: str) -> Callable[[str, str, Mapping[str, str]], Tracker]:
     """The class that `text` asks for; ConfigError if there is none, or its library is not installed."""
     kind = text.partition(":")[0]
     classes = {home: name for name, home in _HOMES.items()}
     if kind not in classes:
         raise unknown("--track", kind, classes)
     try:
-        return __getattr__(classes[kind])
+        made: Callable[[str, str, Mapping[str, str]], Tracker] = __getattr__(classes[kind])
     except ImportError as error:
         raise ConfigError(
             f"--track {kind} needs a library: pip install 'fedpace[{kind}]' ({error})"
         ) from None
+    return made

@@ -1,0 +1,78 @@
+"""The arguments of `fedpace run`: declared, written down in the run store, and read back."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedpace.cli import experiment, output
+from fedpace.cli.monitoring import add_track_option
+from fedpace.cli.parser import Parser
+
+EVERY = "60s"  # real time between checkpoints
+_WORDS = (
+    "task",
+    "clients",
+    "partition",
+    "model",
+    "population",
+    "rounds",
+    "compute",
+    "workers",
+    "evaluate_every",
+)
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    experiment.add_algorithm(parser)
+    experiment.add_options(parser)
+    _add_run_store_options(parser)
+    output.add_options(parser)
+
+
+def _add_run_store_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("run store")
+    group.add_argument("--name", metavar="NAME", help="the run's name in the store (default: a new one)")
+    add_checkpoint_option(group)
+    group.add_argument("--no-store", action="store_true", help="do not save this run")
+    add_track_option(group)
+
+
+def add_store_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("run store")
+    group.add_argument("--no-store", action="store_true", help="do not save the runs")
+
+
+def add_checkpoint_option(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
+    group.add_argument(
+        "--checkpoint-every",
+        default=EVERY,
+        metavar="N",
+        help="server steps (100) or real seconds (30s) between checkpoints (default: %(default)s)",
+    )
+
+
+def words(
+    algorithm: str, args: argparse.Namespace, seed: int, settings: Iterable[tuple[str, Any]]
+) -> tuple[str, ...]:
+    """Arguments of `fedpace run` for one algorithm and one seed."""
+    values = {name: getattr(args, name) for name in _WORDS}
+    if values["population"] is not None and Path(values["population"]).is_file():
+        values["population"] = str(Path(values["population"]).resolve())
+    options = [
+        (f"--{name.replace('_', '-')}", str(value)) for name, value in values.items() if value is not None
+    ]
+    chosen = [("--set", f"{name}={value!r}") for name, value in settings]
+    return (algorithm, *(word for pair in [*options, ("--seed", str(seed)), *chosen] for word in pair))
+
+
+def parse(words: Sequence[str], workers: int | None = None) -> argparse.Namespace:
+    """The arguments of the `fedpace run` that these words began."""
+    parser = Parser(prog="fedpace run")
+    add_run_arguments(parser)
+    known: argparse.Namespace = parser.parse_args(words)
+    if workers is not None:
+        known.workers = workers
+    return known

@@ -1,0 +1,62 @@
+"""Everything that can happen to a server, as records: the journal keeps them, the coordinator is a function of them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from fedpace.deploy.messages import Envelope, Message
+from fedpace.deploy.transport import Buffer
+from fedpace.errors import StorageError
+
+_HEAD = struct.Struct("<Bid")
+
+
+class InputKind(IntEnum):
+    START = 1  # the server process began: no client is connected
+    MESSAGE = 2  # a client's, as it came
+    AWAY = 3  # a client's connection ended
+    WAKE = 4  # the time that was asked for has come
+    DISPATCH = 5  # everything that happened at this instant has happened
+    EVALUATED = 6  # the server measured a model
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One thing that happened, at `now` seconds of the run's own clock."""
+
+    kind: InputKind
+    now: float
+    client: int = -1
+    body: Buffer = b""
+    message: Message | None = field(
+        default=None, compare=False, repr=False
+    )  # `body`, where it was read already
+
+    def parts(self) -> tuple[bytes, Buffer]:
+        """As the journal keeps it."""
+        return _HEAD.pack(self.kind, self.client, self.now), self.body
+
+    @classmethod
+    def read(cls, record: Buffer) -> Input:
+        """A record of the journal; StorageError if it is none."""
+        try:
+            kind, client, now = _HEAD.unpack_from(record)
+            return cls(InputKind(kind), now, client, bytes(record[_HEAD.size :]))
+        except (struct.error, ValueError) as error:
+            raise StorageError(f"the journal has a record of another kind ({error})") from None
+
+    def read_message(self, envelope: Envelope) -> Message:
+        return envelope.unpack(self.body) if self.message is None else self.message
+
+
+def started(now: float, incarnation: int) -> Input:
+    return Input(InputKind.START, now, body=incarnation.to_bytes(8, "little"))
+
+
+def evaluated(now: float, version: int, metrics: Mapping[str, float]) -> Input:
+    body = json.dumps({"version": version, "metrics": dict(metrics)}, allow_nan=False).encode()
+    return Input(InputKind.EVALUATED, now, body=body)

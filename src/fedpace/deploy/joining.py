@@ -1,0 +1,185 @@
+"""A client's loop: transport, participant and local training in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fedpace.compute.protocol import Request
+from fedpace.deploy import messages
+from fedpace.deploy.memory import ClientMemory
+from fedpace.deploy.messages import Message, MessageKind
+from fedpace.deploy.participant import Owner, Participant, Reaction
+from fedpace.deploy.threads import to_the_end
+from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected
+from fedpace.errors import RemoteError
+from fedpace.vector import Layout, Vector
+
+OWNER_S = 10.0  # how often the owner is asked again whether it takes work
+
+
+class LocalTask(Protocol):
+    """What a client's machine has: the model and its own data. Any `Task`; `train_until` where it may be stopped."""
+
+    @property
+    def layout(self) -> Layout: ...
+
+    def initial(self, seed: int) -> Vector: ...
+
+    def samples(self, client: int) -> float: ...
+
+    def solve(self, request: Request) -> Vector: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Trained:
+    session: int
+    delta: Vector
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    version: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: BaseException
+
+
+@dataclass(slots=True)
+class _Training:
+    """One local training in a thread, which can be told to stop between two steps."""
+
+    request: Request
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, task: Any) -> _Trained:
+        if hasattr(task, "train_until"):
+            delta, steps = task.train_until(self.request, self.stopped.is_set)
+        else:
+            delta, steps = task.solve(self.request), self.request.steps
+        return _Trained(self.request.session, delta, steps)
+
+
+class Joining:
+    """One client on its machine until the run is over. `data` is where its samples are in the task."""
+
+    def __init__(
+        self,
+        task: LocalTask,
+        transport: ClientTransport,
+        *,
+        data: int = 0,
+        owner: Owner | None = None,
+        memory: ClientMemory | None = None,
+        owner_s: float = OWNER_S,
+    ) -> None:
+        self.task, self.transport, self.memory, self._owner_s = task, transport, memory, owner_s
+        owner = Owner() if owner is None else owner
+        self.participant = Participant(task.layout, task.initial, task.samples(data), data, owner)
+        if memory is not None:
+            memory.load(self.participant)
+        self._training: _Training | None = None
+        self._happened: asyncio.Queue[object] = asyncio.Queue()
+        self._threads: set[asyncio.Task[None]] = set()
+        self._leaving = False
+
+    async def run(self) -> str:
+        """Take part until the server says that the run is over; why it ended."""
+        listening = [asyncio.ensure_future(self._listen()), asyncio.ensure_future(self._look_up())]
+        try:
+            while True:
+                reaction = self._handle(await self._happened.get())
+                await self._react(reaction)
+                if reaction.bye is not None:
+                    return reaction.bye
+        finally:
+            for task in listening:
+                task.cancel()
+            self._stop()
+            await asyncio.gather(*self._threads, return_exceptions=True)
+            await self.transport.close()
+
+    def leave(self) -> None:
+        """Leave cleanly: the server is told, and waits no longer."""
+        self._leaving = True
+        self._happened.put_nowait(None)
+
+    async def _listen(self) -> None:
+        while True:
+            self._happened.put_nowait(await self.transport.next())
+
+    async def _look_up(self) -> None:
+        while True:
+            await asyncio.sleep(self._owner_s)
+            self._happened.put_nowait(MessageKind.READY)
+
+    def _handle(self, what: object) -> Reaction:
+        if self._leaving:
+            return Reaction(send=[Message(MessageKind.LEAVE)], bye="left")
+        match what:
+            case Connected():
+                return self.participant.connected()
+            case Disconnected():
+                return self.participant.disconnected()
+            case Arrived():
+                return self._arrived(what)
+            case _Trained(session, delta, steps):
+                return self.participant.trained(session, delta, steps)
+            case _Measured(version, metrics):
+                return Reaction(send=[self.participant.evaluated(version, metrics)])
+            case MessageKind.READY:
+                return self.participant.looked_up()
+            case _Failed(error):
+                raise error
+        return Reaction()
+
+    def _arrived(self, event: Arrived) -> Reaction:
+        """A message that makes no sense is left out: what it said will be repeated when it is missed."""
+        try:
+            if messages.peek(event.message)[0] is MessageKind.WELCOME:
+                return self.participant.welcome(*messages.welcomed(event.message))
+            return self.participant.receive(self.participant.envelope.unpack(event.message))
+        except RemoteError:
+            return Reaction()
+        finally:
+            event.release()
+
+    async def _react(self, reaction: Reaction) -> None:
+        """Save, send, stop, begin: in this order."""
+        if reaction.save and self.memory is not None:
+            await to_the_end(self.memory.save, self.participant)
+        for message in reaction.send:
+            self.transport.send(self.participant.envelope.pack(message))
+        if reaction.stop or reaction.train is not None:
+            self._stop()
+        if reaction.train is not None:
+            self._training = _Training(reaction.train)
+            self._in_thread(self._training.run, self.task)
+        if reaction.evaluate is not None:
+            self._in_thread(self._measure, *reaction.evaluate)
+
+    def _stop(self) -> None:
+        if self._training is not None:
+            self._training.stopped.set()
+
+    def _measure(self, version: int, x: Vector) -> _Measured:
+        evaluate = getattr(self.task, "evaluate", None)
+        return _Measured(version, {} if evaluate is None else evaluate(x))
+
+    def _in_thread(self, work: Any, *about: Any) -> None:
+        thread = asyncio.ensure_future(self._report(work, *about))
+        self._threads.add(thread)
+        thread.add_done_callback(self._threads.discard)
+
+    async def _report(self, work: Any, *about: Any) -> None:
+        try:
+            self._happened.put_nowait(await asyncio.to_thread(work, *about))
+        except Exception as error:
+            self._happened.put_nowait(_Failed(error))

@@ -1,0 +1,26 @@
+"""Numbers that are read off a model: its checksum, and metrics weighted over clients."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+
+from fedpace.vector import Vector
+
+
+def model_sha256(x: Vector) -> str:
+    """Of the flat vector's little-endian bytes."""
+    return hashlib.sha256(x.astype(x.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
+
+
+def weighted(measured: Mapping[int, tuple[float, Mapping[str, float]]]) -> dict[str, float]:
+    """The clients' metrics, each weighted by its samples."""
+    names = dict.fromkeys(name for _, metrics in measured.values() for name in metrics)
+    means = {}
+    for name in names:
+        known = [(samples, metrics[name]) for samples, metrics in measured.values() if name in metrics]
+        total = math.fsum(samples for samples, _ in known)
+        if total > 0:
+            means[name] = math.fsum(samples * value for samples, value in known) / total
+    return means

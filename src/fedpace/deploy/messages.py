@@ -1,0 +1,291 @@
+"""Messages between our server and our clients, as bytes.
+
+    offset  bytes
+    0       4     magic "fpd\\x01": fedpace deployment, schema 1
+    4       1     kind
+    5       3     length of the header
+    8       16    run id
+    24      16    the first half of the plan's SHA-256
+    40      4     CRC-32 of the 40 bytes before and of the header
+    44      ...   header: JSON, checked against the schema of its kind
+    ...     ...   frames, one after another, as the links made them: each has a check word of its own
+
+Whatever is wrong is a RemoteError, raised before anything is allocated for it. Nothing here is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from fedpace.deploy.transport import Buffer
+from fedpace.errors import RemoteError
+from fedpace.link.protocol import Context
+from fedpace.server import Parcel, Receipt, Update
+from fedpace.untrusted import Number, Whole, fits
+
+MAGIC = b"fpd\x01"
+PREFIX = struct.Struct("<4sB3s16s16sI")
+LONGEST_HEADER = 1 << 20
+MOST_FRAMES = 8
+
+
+class MessageKind(IntEnum):
+    # client -> server
+    HELLO = 1  # who I am, what I hold, what I am doing
+    UPDATE = 2  # a client update, or the request for a whole model
+    WANT = 3  # give me the next broadcast model
+    PAUSE = 4  # do not choose me (`accept=` said no)
+    READY = 5  # choose me again
+    DROPPED = 6  # the session you wait for comes to nothing
+    EVALUATED = 7
+    LEAVE = 8
+    LACK = 9  # I made another initial model: send yours
+    # server -> client
+    WELCOME = 32
+    INITIAL = 33  # the initial model, where the client made another one
+    MODEL = 34
+    POLL = 35
+    INTERRUPT = 36  # with the frames of a model where the client averages it into its own
+    RECEIPT = 37
+    EVALUATE = 38
+    RECALL = 39  # say hello again: you were not heard of for long
+    BYE = 40
+
+
+_STAMP = [Whole]  # the server's incarnation and journal position
+_FRAMES = [[object]]
+_MODEL = {
+    "version": Whole,
+    "round": Whole,
+    "generation": Whole,
+    "clients_per_step": Whole,
+    "step_norms": [Number],
+    "frames": _FRAMES,
+}
+_SCHEMA: dict[MessageKind, dict[str, Any]] = {
+    MessageKind.HELLO: {
+        "greeting": Whole,  # counted by the client: the welcome says which one it answers
+        "restarted": bool,
+        "samples": Number,
+        "acknowledged": Whole,
+        "upload": Whole,
+        "doing": ([Whole], None),
+        "stamp": _STAMP,
+    },
+    MessageKind.UPDATE: {
+        "session": Whole,
+        "version": Whole,
+        "round": Whole,
+        "steps": Whole,
+        "a_norm1": Number,
+        "samples": Number,
+        "generation": Whole,
+        "origin": Whole,  # the journal position of the model it started from, of which one may have come twice
+        "frames": _FRAMES,
+    },
+    MessageKind.WANT: {"newer_than": Whole},
+    MessageKind.PAUSE: {},
+    MessageKind.READY: {},
+    MessageKind.DROPPED: {"round": Whole},
+    MessageKind.EVALUATED: {"version": Whole, "samples": Number, "metrics": {str: Number}},
+    MessageKind.LEAVE: {},
+    MessageKind.LACK: {},
+    MessageKind.WELCOME: {
+        "greeting": Whole,
+        "client": Whole,
+        "clients": Whole,
+        "rounds": Whole,
+        "seed": Whole,
+        "plan": str,
+        "taken": Whole,
+        "forget": bool,
+        "initial": str,
+        "stamp": _STAMP,
+    },
+    MessageKind.INITIAL: {"frames": _FRAMES},
+    MessageKind.MODEL: {**_MODEL, "stamp": _STAMP},
+    MessageKind.POLL: {"stamp": _STAMP},
+    MessageKind.INTERRUPT: {"round": Whole, "model": (_MODEL, None), "frames": _FRAMES, "stamp": _STAMP},
+    MessageKind.RECEIPT: {
+        "session": Whole,
+        "accepted": bool,
+        "reason": str,
+        "resync": bool,
+        "taken": Whole,
+        "stamp": _STAMP,
+    },
+    MessageKind.EVALUATE: {"version": Whole, "frames": _FRAMES},
+    MessageKind.RECALL: {},
+    MessageKind.BYE: {"reason": str},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message that was checked, or is to be sent."""
+
+    kind: MessageKind
+    header: Mapping[str, Any] = field(default_factory=dict)
+    frames: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.frames.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What every message of a run begins with."""
+
+    run: bytes
+    plan: bytes  # its digest
+
+    def pack(self, message: Message) -> list[Buffer]:
+        """The parts of a message, frames as they are."""
+        header = dict(message.header)
+        if "frames" in _SCHEMA[message.kind]:
+            header["frames"] = [[name, len(frame)] for name, frame in message.frames.items()]
+        text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
+        size = len(text).to_bytes(3, "little")
+        head = PREFIX.pack(MAGIC, message.kind, size, self.run, self.plan[:16], 0)
+        word = zlib.crc32(text, zlib.crc32(head[:40]))
+        return [head[:40] + word.to_bytes(4, "little") + text, *message.frames.values()]
+
+    def unpack(self, data: Buffer) -> Message:
+        """The message in these bytes; RemoteError for one of another run or plan, or for none."""
+        kind, run, plan, text, body = _parts(data)
+        if run != self.run:
+            raise RemoteError("the message belongs to another run")
+        if plan != self.plan[:16]:
+            raise RemoteError("the message belongs to another plan")
+        return Message(kind, header := _header(kind, text), _frames(header, body))
+
+
+def peek(data: Buffer) -> tuple[MessageKind, bytes]:
+    """Kind and run id of a message, of whatever run it is."""
+    kind, run, *_ = _parts(data)
+    return kind, run
+
+
+def welcomed(data: Buffer) -> tuple[bytes, Message]:
+    """The run id, and a WELCOME, which a client reads before it knows run and plan."""
+    kind, run, _, text, _ = _parts(data)
+    if kind is not MessageKind.WELCOME:
+        raise RemoteError(f"a server must say WELCOME first; got {kind.name}")
+    return run, Message(kind, _header(kind, text))
+
+
+def greeting(data: Buffer) -> Message:
+    """A HELLO, of whatever run and plan the client knows."""
+    kind, _, _, text, body = _parts(data)
+    if kind is not MessageKind.HELLO or len(body):
+        raise RemoteError(f"a client must say hello first; got {kind.name}")
+    return Message(kind, _header(kind, text))
+
+
+def _parts(data: Buffer) -> tuple[MessageKind, bytes, bytes, bytes, memoryview]:
+    whole = memoryview(data)
+    if len(whole) < PREFIX.size:
+        raise RemoteError(f"a message must have {PREFIX.size} bytes or more; got {len(whole)}")
+    magic, kind, size, run, plan, word = PREFIX.unpack_from(whole)
+    if magic != MAGIC:
+        raise RemoteError("no message of this protocol, or of another version of it")
+    end = PREFIX.size + int.from_bytes(size, "little")
+    if end > min(len(whole), LONGEST_HEADER):
+        raise RemoteError("a message whose header is longer than it")
+    text = bytes(whole[PREFIX.size : end])
+    if zlib.crc32(text, zlib.crc32(whole[:40])) != word:
+        raise RemoteError("a message whose check word does not match")
+    try:
+        return MessageKind(kind), run, plan, text, whole[end:]
+    except ValueError:
+        raise RemoteError(f"a message of unknown kind {kind}") from None
+
+
+def _header(kind: MessageKind, text: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        raise RemoteError(f"{kind.name}: its header is no JSON") from None
+    if not fits(header, _SCHEMA[kind]) or set(header) != set(_SCHEMA[kind]):
+        raise RemoteError(f"{kind.name}: its header does not have the fields of this kind")
+    return dict(header)
+
+
+def _frames(header: Mapping[str, Any], body: memoryview) -> dict[str, bytes]:
+    frames, at = {}, 0
+    listed = header.get("frames", ())
+    if len(listed) > MOST_FRAMES:
+        raise RemoteError(f"a message of {len(listed)} frames")
+    for entry in listed:
+        if len(entry) != 2 or not isinstance(entry[0], str) or not fits(entry[1], Whole) or entry[1] < 0:
+            raise RemoteError("a frame must have a name and a length")
+        frames[entry[0]] = bytes(body[at : at + entry[1]])
+        at += entry[1]
+    if at != len(body):
+        raise RemoteError(f"a message whose frames have {at} bytes came with {len(body)}")
+    return frames
+
+
+# ---------------------------------------------------------------- the machines' values as messages
+
+
+def of_update(update: Update, origin: int = 0) -> Message:
+    header = {
+        "session": update.session,
+        "version": update.version,
+        "round": update.round,
+        "steps": update.steps,
+        "a_norm1": update.a_norm1,
+        "samples": update.samples,
+        "generation": update.generation,
+        "origin": origin,
+    }
+    return Message(MessageKind.UPDATE, header, update.frames)
+
+
+_OF_THE_WIRE = ("frames", "origin")  # in the header of an update, and no fields of it
+
+
+def to_update(client: int, message: Message) -> Update:
+    """The update of this client; which fields are sound, the server's admission says."""
+    header = {name: value for name, value in message.header.items() if name not in _OF_THE_WIRE}
+    return Update(client=client, frames=message.frames, **header)
+
+
+def model_header(parcel: Parcel) -> dict[str, Any]:
+    return {
+        "version": parcel.version,
+        "round": parcel.round,
+        "generation": parcel.generation,
+        "clients_per_step": parcel.context.clients_per_step,
+        "step_norms": list(parcel.context.step_norms),
+        "frames": [],
+    }
+
+
+def to_parcel(header: Mapping[str, Any], frames: Mapping[str, bytes]) -> Parcel:
+    context = Context(header["round"], header["clients_per_step"], tuple(header["step_norms"]))
+    return Parcel(header["version"], header["round"], frames, context, generation=header["generation"])
+
+
+def of_receipt(session: int, receipt: Receipt, stamp: Sequence[int]) -> Message:
+    header = {
+        "session": session,
+        "accepted": receipt.accepted,
+        "reason": receipt.reason,
+        "resync": receipt.resync,
+        "taken": receipt.taken,
+        "stamp": list(stamp),
+    }
+    return Message(MessageKind.RECEIPT, header)
+
+
+def to_receipt(header: Mapping[str, Any]) -> Receipt:
+    return Receipt(header["accepted"], header["reason"], header["resync"], header["taken"])

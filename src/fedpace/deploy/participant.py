@@ -1,0 +1,432 @@
+"""The client's side of a deployment as a function: a message, or finished local training, leads to a reaction.
+
+It drives the client's machine and computes nothing. A reaction says what to do, in this order: save the state, send
+messages, stop the training under way, begin another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fedpace.client import Client, ClientConfig, ClientState, Session
+from fedpace.compute.protocol import Request
+from fedpace.deploy import messages
+from fedpace.deploy.measures import model_sha256
+from fedpace.deploy.messages import Envelope, Message, MessageKind
+from fedpace.deploy.plan import RunPlan
+from fedpace.errors import RemoteError, require
+from fedpace.link import Dense
+from fedpace.pace.protocol import Continuous, Interruptible
+from fedpace.server import Parcel, Update
+from fedpace.vector import Layout, Vector, freeze
+
+NO_RUN = bytes(16)
+ORIGINS = 4  # sessions that may wait for an answer, and some more
+REUSE_ANY = -1  # any broadcast is wanted, also one that was trained on before
+
+Accept = Callable[[], bool]
+ChooseSteps = Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """What the owner of a client decides.
+
+    `accept()`: whether it takes work now (battery, hours). `steps(planned)`: how many local steps it takes, 1..planned.
+    `rules`: rules of one's own that may occur in a plan. `expect`: the digest, in hexadecimal, of the only plan that it
+    takes part in.
+    """
+
+    accept: Accept = lambda: True
+    steps: ChooseSteps = lambda planned: planned
+    rules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    expect: str | None = None
+
+    def read(self, text: str) -> RunPlan:
+        """The plan, if it is one the owner takes part in."""
+        plan = RunPlan.read(text, self.rules)
+        pinned = self.expect is None or plan.digest.hex() == self.expect.lower()
+        require(pinned, "the plan's digest", plan.digest.hex(), f"{self.expect}, as its owner expects")
+        return plan
+
+
+@dataclass(slots=True)
+class Remembered:
+    """What a client keeps on its disk."""
+
+    client: ClientState = field(default_factory=ClientState)
+    acknowledged: int = 0  # its last session that it knows was taken: its memories are those after that one
+    stamp: tuple[int, int] = (0, 0)  # the latest server it heard from
+    initial: Vector | None = None  # the server's, where this machine made another one
+    origins: dict[int, int] = field(default_factory=dict)  # session -> where its model is in the journal
+
+
+@dataclass(slots=True)
+class Reaction:
+    save: bool = False
+    send: list[Message] = field(default_factory=list)
+    stop: bool = False
+    train: Request | None = None
+    evaluate: tuple[int, Vector] | None = None  # version and model
+    bye: str | None = None  # the run is over, or it cannot take part; why
+
+
+class Participant:
+    """One client of a run; `number` and rules are known once the server has welcomed it."""
+
+    def __init__(
+        self, layout: Layout, initial: Callable[[int], Vector], samples: float, data: int, owner: Owner
+    ):
+        self.layout, self.initial, self.samples, self.data, self.owner = layout, initial, samples, data, owner
+        self.envelope = Envelope(NO_RUN, NO_RUN)
+        self.memory, self.plan_text, self.seed = Remembered(), "", 0
+        self.client: Client | None = None
+        self.step_s = 0.0  # expected seconds of a local step, as measured
+        self._waiting: list[Message] = []  # until the initial model has come
+        self._welcome: Mapping[str, Any] | None = None
+        self._results: dict[int, Vector] = {}  # deltas of finished sessions, by number
+        self._done: tuple[Vector, int] | None = None  # an interruptible session that took all its steps
+        self._interruption: tuple[int, Parcel | None] | None = None  # came while it trained
+        self._greetings = 0
+        self._greeting = True  # hello was said, or is to be; the welcome has not come
+        self._deferred: Message | None = (
+            None  # an interruption that came before the answer to the last upload
+        )
+        self._wants = False  # the server knows that it waits for a model
+        self._paused = False
+        self._reaction = Reaction()
+
+    # ------------------------------------------------------------ what happened
+
+    def connected(self) -> Reaction:
+        """A connection stands: say what this client holds and does."""
+        return self._reacting(self._say_hello)
+
+    def disconnected(self) -> Reaction:
+        """Training goes on; whatever comes before the next welcome is void."""
+        self._greeting = True
+        return Reaction()
+
+    def receive(self, message: Message) -> Reaction:
+        """Between hello and welcome nothing counts: the server sent it before it knew what this client holds."""
+        if self._greeting:
+            return Reaction()
+        if "stamp" in message.header:
+            self.memory.stamp = tuple(message.header["stamp"])
+        if self._welcome is not None and message.kind is not MessageKind.INITIAL:
+            self._waiting.append(message)
+            return Reaction()
+        return self._reacting(lambda: self._handlers[message.kind](self, message))
+
+    def trained(self, session: int, delta: Vector, steps: int) -> Reaction:
+        """Local training ended, after all its steps or where it was stopped."""
+        return self._reacting(lambda: self._trained(session, delta, steps))
+
+    def looked_up(self) -> Reaction:
+        """From time to time: the owner may have changed its mind about taking work."""
+        return self._reacting(self._ask_owner)
+
+    def evaluated(self, version: int, metrics: Mapping[str, float]) -> Message:
+        header = {"version": version, "samples": self.samples, "metrics": dict(metrics)}
+        return Message(MessageKind.EVALUATED, header)
+
+    @property
+    def doing(self) -> list[int] | None:
+        """Version and round of the session under way."""
+        if self.client is None:
+            return None
+        session = self.client.state.running or self.client.state.outbox
+        return None if session is None else [session.version, session.round]
+
+    def _reacting(self, what: Callable[[], None]) -> Reaction:
+        self._reaction = Reaction()
+        what()
+        return self._reaction
+
+    # ------------------------------------------------------------ greetings
+
+    def _say_hello(self) -> None:
+        self._wants = self._paused = False
+        self._greeting, self._deferred, self._greetings = True, None, self._greetings + 1
+        upload = self.memory.client.upload
+        header = {
+            "greeting": self._greetings,
+            "restarted": self.client is None,
+            "samples": self.samples,
+            "acknowledged": self.memory.acknowledged,
+            "upload": 0 if upload is None else upload.session,
+            "doing": self.doing,
+            "stamp": list(self.memory.stamp),
+        }
+        self._say(Message(MessageKind.HELLO, header))
+
+    def welcome(self, run: bytes, message: Message) -> Reaction:
+        """The server's answer to hello, which is read before run and plan are known."""
+        return self._reacting(lambda: self._welcomed(run, message.header))
+
+    def _welcomed(self, run: bytes, header: Mapping[str, Any]) -> None:
+        if header["greeting"] != self._greetings:
+            return  # the answer to a greeting on a connection that broke
+        self._greeting = False
+        if self.client is None:
+            self._begin_run(run, header)
+        elif run != self.envelope.run or header["plan"] != self.plan_text:
+            self._reaction.bye = "the server began another run"
+            return
+        if self.client is not None:
+            self._settle(header)
+
+    def _begin_run(self, run: bytes, header: Mapping[str, Any]) -> None:
+        plan = self.owner.read(header["plan"])
+        if run != self.envelope.run:  # what it remembers is of another run
+            self.memory = Remembered(stamp=tuple(header["stamp"]))
+        self.envelope, self.plan_text, self.seed = Envelope(run, plan.digest), plan.text, header["seed"]
+        made = self.initial(self.seed) if self.memory.initial is None else self.memory.initial
+        if model_sha256(made) == header["initial"]:
+            self._start(plan, header, made)
+        else:
+            self._welcome = header
+            self._say(Message(MessageKind.LACK))
+
+    def _got_initial(self, message: Message) -> None:
+        """The server's initial model, where this machine made another one; and what came meanwhile."""
+        header, self._welcome = self._welcome, None
+        if header is None:
+            return
+        initial = freeze(Dense().decode(message.frames["initial"], self.layout.size))
+        self.memory.initial = initial
+        self._start(self.owner.read(header["plan"]), header, initial)
+        self._settle(header)
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            self._handlers[each.kind](self, each)
+
+    def _start(self, plan: RunPlan, header: Mapping[str, Any], initial: Vector) -> None:
+        config = ClientConfig.of(plan.algorithm.bound(self.layout), initial, self.seed)
+        self.client = Client(config, header["client"], self.samples, self.step_s)
+        self.client.state = self.memory.client
+        self.client.recovered()
+        self.client.state.seen = -1  # what it began and did not send, it begins again
+
+    def _settle(self, header: Mapping[str, Any]) -> None:
+        """The server says what it took: send again what it did not, or continue from nothing."""
+        client = self._client
+        if header["forget"]:
+            self._reaction.stop = client.state.running is not None
+            client.forget()
+            self._results, self._done, self._interruption = {}, None, None
+        upload = client.connected(header["taken"])
+        self._remember(header["taken"])
+        if upload is not None:
+            self._send(upload)
+        self._ask_owner()
+        self._want()
+
+    def _remember(self, taken: int) -> None:
+        self.memory.client, self.memory.acknowledged = self._client.state, taken
+        self._reaction.save = True
+
+    # ------------------------------------------------------------ orders
+
+    def _got_model(self, message: Message) -> None:
+        self._wants = False
+        if not self._paused:
+            self._take(messages.to_parcel(message.header, message.frames))
+
+    def _take(self, parcel: Parcel) -> None:
+        """Begin a session, unless it is the one under way; one that was overtaken is given up."""
+        client = self._client
+        if self._knows(parcel):
+            return
+        if client.state.running is not None:
+            client.lose()
+            self._done, self._interruption = None, None
+        self._begin(parcel)
+
+    def _knows(self, parcel: Parcel) -> bool:
+        s = self._client.state
+        known = [(each.version, each.round) for each in (s.running, s.outbox, s.upload) if each is not None]
+        newer = isinstance(
+            self._client.config.behaviour, Interruptible
+        )  # is to start again from the same one
+        return not newer and (parcel.version, parcel.round) in known
+
+    def _begin(self, parcel: Parcel) -> None:
+        client = self._client
+        try:
+            session = client.begin(parcel)
+        except RemoteError:
+            self._say(messages.of_update(client.resync(parcel)))
+            return
+        client.state.seen = max(client.state.seen, parcel.version)
+        recent = list(self.memory.origins.items())[1 - ORIGINS :]
+        self.memory.origins = {**dict(recent), session.number: self.memory.stamp[1]}
+        steps = self.owner.steps(session.steps)
+        require(1 <= steps <= session.steps, "steps of a session", steps, f"in 1..{session.steps}")
+        client.state.running = session = replace(session, steps=steps)
+        self._reaction.save = True
+        self._reaction.train = self._request(session)
+
+    def _request(self, session: Session) -> Request:
+        return Request(
+            client=self._client.number,
+            data=self.data,
+            session=session.number,
+            start=session.start,
+            version=session.version,
+            local=self._client.config.algorithm.local,
+            steps=session.steps,
+            seed=self.seed,
+            correction=session.correction,
+        )
+
+    def _polled(self, message: Message) -> None:
+        if self._client.polled():
+            self._upload()
+
+    def _interrupted(self, message: Message) -> None:
+        header, parcel = message.header, None
+        if self._client.state.upload is not None:
+            self._deferred = message
+            return
+        if header["model"] is not None:
+            parcel = messages.to_parcel(header["model"], message.frames)
+        if self._client.state.running is None:
+            self._say(Message(MessageKind.DROPPED, {"round": header["round"]}))
+        elif self._done is not None:
+            delta, steps = self._done
+            self._reply(delta, steps, parcel)
+        else:
+            self._interruption = (header["round"], parcel)
+            self._reaction.stop = True
+
+    def _trained(self, number: int, delta: Vector, steps: int) -> None:
+        client = self._client
+        session = client.state.running
+        if session is None or session.number != number:
+            return  # it was given up meanwhile
+        if not isinstance(client.config.behaviour, Interruptible):
+            self._finish(session, delta, steps)
+        elif self._interruption is not None:
+            (_, parcel), self._interruption = self._interruption, None
+            self._reply(delta, steps, parcel)
+        else:
+            self._done = (delta, steps)
+
+    def _finish(self, session: Session, delta: Vector, steps: int) -> None:
+        client = self._client
+        if steps != session.steps:  # the training was stopped because this machine shuts down
+            client.lose()
+            return
+        older = client.state.outbox
+        if older is not None:
+            self._results.pop(older.number, None)
+        self._results[session.number] = delta
+        if client.finish():
+            self._upload()
+        self._want()
+
+    def _reply(self, delta: Vector, steps: int, parcel: Parcel | None) -> None:
+        """An interrupted client sends what it has, and trains on where it averages."""
+        client, self._done = self._client, None
+        session = client.interrupt(steps)
+        self._results[session.number] = delta
+        self._upload()
+        if parcel is not None and client.goes_on():
+            self._begin(parcel)
+
+    def _upload(self) -> None:
+        """Encode the session in the send buffer; its state is on the disk before it is sent."""
+        client = self._client
+        session = client.state.outbox
+        assert session is not None, "the machine said that there is something to upload"
+        update = client.encode(self._results.pop(session.number))
+        self._reaction.save = True
+        self._send(update)
+
+    def _send(self, update: Update) -> None:
+        self._say(messages.of_update(update, self.memory.origins.get(update.session, 0)))
+
+    def _answered(self, message: Message) -> None:
+        client, session = self._client, message.header["session"]
+        upload, receipt = client.state.upload, messages.to_receipt(message.header)
+        if upload is None or upload.session != session:
+            return  # the answer to a message that was repeated
+        another = client.acknowledged(receipt)
+        self.memory.acknowledged = max(self.memory.acknowledged, receipt.taken)
+        if not receipt.accepted:
+            self._start_over(upload)
+        if another:
+            self._upload()
+        deferred, self._deferred = self._deferred, None
+        if deferred is not None:
+            self._interrupted(deferred)
+        self._want()
+
+    def _start_over(self, upload: Update) -> None:
+        """A refused update: a client that trains continuously may train on the same model again."""
+        state = self._client.state
+        state.seen = min(state.seen, upload.version - 1)
+
+    # ------------------------------------------------------------ what it asks for
+
+    def _want(self) -> None:
+        """A client that trains continuously waits for the next model."""
+        client, behaviour = self._client, self._client.config.behaviour
+        idle = isinstance(behaviour, Continuous) and client.ready() and not (self._wants or self._paused)
+        if idle and isinstance(behaviour, Continuous):
+            self._wants = True
+            newest = REUSE_ANY if behaviour.reuse_model else client.state.seen
+            self._say(Message(MessageKind.WANT, {"newer_than": newest}))
+
+    def _ask_owner(self) -> None:
+        if self.client is None:
+            return
+        accepts = self.owner.accept()
+        if accepts and self._paused:
+            self._paused = False
+            self._say(Message(MessageKind.READY))
+            self._want()
+        elif not accepts and not self._paused:
+            self._pause()
+
+    def _pause(self) -> None:
+        """Give up the session under way; an upload without an answer stays."""
+        client, self._paused, self._wants = self._client, True, False
+        if client.state.running is not None:
+            client.state.seen = min(client.state.seen, client.state.running.version - 1)
+            client.lose()
+            self._reaction.stop = True
+            self._done = self._interruption = None
+        self._say(Message(MessageKind.PAUSE))
+
+    def _evaluate(self, message: Message) -> None:
+        model = Dense().decode(message.frames["model"], self.layout.size)
+        self._reaction.evaluate = (message.header["version"], np.asarray(model))
+
+    def _ended(self, message: Message) -> None:
+        self._reaction.bye = message.header["reason"]
+
+    def _say(self, message: Message) -> None:
+        self._reaction.send.append(message)
+
+    @property
+    def _client(self) -> Client:
+        if self.client is None:
+            raise RemoteError("the server sent orders before its WELCOME")
+        return self.client
+
+    _handlers: Mapping[MessageKind, Callable[[Participant, Message], None]] = {
+        MessageKind.INITIAL: _got_initial,
+        MessageKind.MODEL: _got_model,
+        MessageKind.POLL: _polled,
+        MessageKind.INTERRUPT: _interrupted,
+        MessageKind.RECEIPT: _answered,
+        MessageKind.EVALUATE: _evaluate,
+        MessageKind.RECALL: lambda self, _: self._say_hello(),
+        MessageKind.BYE: _ended,
+    }

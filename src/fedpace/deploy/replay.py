@@ -1,0 +1,209 @@
+"""A run again from its journal, offline: the same function of the same inputs, hence the same bits.
+
+With `retrain`, every update is computed again as well, from data, in the order of the journal; each frame must come
+out as it was sent, byte for byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fedpace.client import Client, ClientConfig, ClientState
+from fedpace.compute.protocol import Request, Task
+from fedpace.deploy import genesis, messages
+from fedpace.deploy.coordinator import Coordinator
+from fedpace.deploy.genesis import Genesis
+from fedpace.deploy.inputs import Input, InputKind
+from fedpace.deploy.journal.files import DiskFiles
+from fedpace.deploy.journal.keeper import inputs_from, read_segments, restore
+from fedpace.deploy.messages import Message, MessageKind
+from fedpace.deploy.running import outcome
+from fedpace.errors import ConfigError, DivergedError, RemoteError
+from fedpace.pace.protocol import Interruptible
+from fedpace.record import Run
+from fedpace.server import Parcel, Update
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """`since`: the input it started after, 0 where the whole journal is there.
+
+    `retrained`: updates computed again; `different`: (client, session) of those whose bytes came out otherwise;
+    `clients`: what each client remembers in the end.
+    """
+
+    run: Run
+    coordinator: Coordinator
+    inputs: int
+    since: int
+    retrained: int = 0
+    different: tuple[tuple[int, int], ...] = ()
+    clients: Mapping[int, ClientState] = field(default_factory=dict)
+
+
+def replay(
+    folder: str | Path,
+    task: Task | None = None,
+    *,
+    rules: Mapping[str, Callable[..., Any]] | None = None,
+) -> Replay:
+    """The run in a server's folder, from its journal. With a `task` that holds all clients' data every update is
+    trained again.
+    """
+    files = DiskFiles(Path(folder))
+    begun = genesis.read(files, rules) if Path(folder).is_dir() else None
+    if begun is None:
+        raise ConfigError(f"folder must hold a deployed run, with its journal; got {str(folder)!r}")
+    coordinator, found = begun.coordinator(), read_segments(files, begun.run)
+    whole = not found or found[0][1].first == 0
+    since = 0 if whole else restore(files, coordinator)
+    if task is not None and not whole:
+        raise ConfigError(
+            "journal must be kept whole to train again (journal=keep); its beginning was deleted"
+        )
+    again = None if task is None else Retraining(begun, task)
+    with contextlib.suppress(DivergedError):  # as the run itself ended
+        for what in inputs_from(found, since):
+            _repeat(what, coordinator, again)
+    run, count = outcome(begun, coordinator), coordinator.state.position - since
+    return Replay(run, coordinator, count, since) if again is None else again.result(run, coordinator)
+
+
+def _repeat(what: Input, coordinator: Coordinator, again: Retraining | None) -> None:
+    if again is None:
+        coordinator.handle(what)
+        return
+    if what.kind is InputKind.MESSAGE:
+        again.arrived(what.client, what.read_message(coordinator.envelope))
+    for client, message in coordinator.handle(what):
+        again.sent(client, message)
+
+
+@dataclass(slots=True)
+class _Again:
+    """One client, computed again."""
+
+    machine: Client
+    models: deque[tuple[int, Parcel]] = field(default_factory=deque)  # sent to it, not begun yet
+    restarted: bool = False  # and an upload from before is still to come
+    sent: int = 0  # the last session it sent
+
+    def sent_model(self, header: Mapping[str, Any], about: Mapping[str, Any], message: Message) -> None:
+        self.models.append((header["stamp"][1], messages.to_parcel(about, message.frames)))
+
+
+class Retraining:
+    """The clients of a run, as far as their updates tell what they did."""
+
+    def __init__(self, begun: Genesis, task: Task) -> None:
+        self.task, self.compared = task, 0
+        self.different: list[tuple[int, int]] = []
+        algorithm = begun.terms.plan.algorithm.bound(begun.layout)
+        self._config = ClientConfig.of(algorithm, begun.initial, begun.terms.seed)
+        self._clients: dict[int, _Again] = {}
+
+    def result(self, run: Run, coordinator: Coordinator) -> Replay:
+        clients = {number: each.machine.state for number, each in self._clients.items()}
+        compared = (self.compared, tuple(self.different), clients)
+        return Replay(run, coordinator, coordinator.state.position, 0, *compared)
+
+    def sent(self, client: int, message: Message) -> None:
+        """The server sent this: models wait until the client begins, receipts count at once."""
+        header, known = message.header, self._clients.get(client)
+        match message.kind:
+            case MessageKind.WELCOME if header["forget"] and known is not None:
+                known.machine.forget()
+                known.models.clear()
+                known.sent = 0
+            case MessageKind.MODEL:
+                self._of(client).sent_model(header, header, message)
+            case MessageKind.INTERRUPT if header["model"] is not None:
+                self._of(client).sent_model(header, header["model"], message)
+            case MessageKind.RECEIPT if known is not None:
+                self._receipt(known.machine, message)
+
+    def arrived(self, client: int, message: Message) -> None:
+        """A client sent this."""
+        if message.kind is MessageKind.HELLO:
+            self._greeted(client, message)
+        elif message.kind is MessageKind.UPDATE:
+            update = messages.to_update(client, message)
+            if "resync" in update.frames:
+                self._of(client).machine.state.held = None
+                self._of(client).models.clear()
+            else:
+                self._compare(self._of(client), update, message.header["origin"])
+
+    def _of(self, client: int) -> _Again:
+        if client not in self._clients:
+            machine = Client(self._config, client, self.task.samples(client), 0.0)
+            self._clients[client] = _Again(machine)
+        return self._clients[client]
+
+    def _greeted(self, client: int, message: Message) -> None:
+        """One that restarted gave up what it was doing, but for an upload that did not arrive before."""
+        known = self._clients.get(client)
+        if known is not None and message.header["restarted"]:
+            known.restarted = message.header["upload"] > known.sent
+            if not known.restarted:
+                known.machine.recovered()
+
+    def _compare(self, client: _Again, update: Update, origin: int) -> None:
+        if update.session <= client.sent:
+            return  # it was sent twice
+        client.sent = update.session
+        self.compared += 1
+        began = self._begin(client, update, origin)
+        if not began or self._encoded(client.machine, update).frames != update.frames:
+            self.different.append((update.client, update.session))
+        if client.restarted:
+            client.restarted = False
+            client.machine.recovered()
+
+    def _begin(self, client: _Again, update: Update, origin: int) -> bool:
+        """Read the models sent to it until the one this update started from."""
+        machine = client.machine
+        while client.models:
+            position, parcel = client.models.popleft()
+            machine.state.sessions, own = update.session - 1, machine.state.own
+            try:
+                machine.begin(parcel)
+            except RemoteError:
+                continue  # it could not read this one either
+            if position == origin:
+                return True
+            machine.lose()
+            machine.state.own = own  # what it averages goes into the session it sent
+        return False
+
+    def _encoded(self, machine: Client, update: Update) -> Update:
+        session = machine.state.running
+        assert session is not None, "it has just begun"
+        machine.state.running = session = replace(session, steps=update.steps)
+        if isinstance(self._config.behaviour, Interruptible):
+            machine.interrupt(update.steps)
+        else:
+            machine.finish()
+        request = Request(
+            client=machine.number,
+            data=machine.number,
+            session=session.number,
+            start=session.start,
+            version=session.version,
+            local=self._config.algorithm.local,
+            steps=session.steps,
+            seed=self._config.seed,
+            correction=session.correction,
+        )
+        return machine.encode(self.task.solve(request))
+
+    @staticmethod
+    def _receipt(machine: Client, message: Message) -> None:
+        upload = machine.state.upload
+        if upload is not None and upload.session == message.header["session"]:
+            machine.acknowledged(messages.to_receipt(message.header))

@@ -1,0 +1,51 @@
+"""What a run is, beside its model: fixed when it begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fedpace.algorithm import Algorithm
+from fedpace.deploy.expectations import Patience
+from fedpace.deploy.plan import RunPlan
+from fedpace.errors import require, require_count
+from fedpace.pace import Replayed, Rounds
+from fedpace.vector import Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Rules, sizes and promises of one run."""
+
+    plan: RunPlan
+    clients: int  # N: the number of clients that may ever join
+    rounds: int  # server steps
+    seed: int = 0
+    samples: tuple[float, ...] | None = None  # n_i of all clients, where they are known before
+    wait_for: int = 1  # clients that must have joined before the first model is sent
+    in_order: bool = False  # a cohort's updates reach the server by client number
+    patience: Patience = Patience()
+
+    def __post_init__(self) -> None:
+        require_count(self.clients, "clients")
+        require_count(self.rounds, "rounds")
+        require_count(self.wait_for, "wait_for", high=self.clients)
+        pace = self.plan.algorithm.pace
+        synchronous = isinstance(pace, Rounds | Replayed)
+        require(synchronous or not self.in_order, "in_order", type(pace).__name__, "for synchronous pacing")
+
+    @property
+    def behaviour(self) -> Any:
+        return self.plan.algorithm.pace.client
+
+    def bound(self, layout: Layout) -> Algorithm:
+        """The algorithm as it runs; ConfigError if it must know the samples of all clients, and does not."""
+        algorithm, known = self.plan.algorithm, self.samples
+        if known is not None:
+            return algorithm.bound(layout, self.clients, known.__getitem__)
+        guessed = algorithm.bound(layout, self.clients, lambda _: 1.0).aggregate
+        fits = guessed == algorithm.aggregate
+        require(
+            fits, "samples", None, f"given for all {self.clients} clients: {algorithm.aggregate!r} needs them"
+        )
+        return algorithm.bound(layout)

@@ -1,0 +1,39 @@
+"""What the run store is told of a run before it begins. (Apart from the store, which takes long to import.)"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fedpace.algorithm import Algorithm
+
+EVERY = "60s"  # real time between two checkpoints of a saved run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booked:
+    """What the store is told of a run before it begins."""
+
+    name: str | None  # None: a free one
+    algorithm: Algorithm
+    task: str
+    seed: int
+    rounds: int
+    experiment: Mapping[str, str]  # what decides the outcome
+    arguments: Sequence[str] = ()  # of `fedpace run`, which makes it again
+    about: Mapping[str, Any] = field(default_factory=dict)  # papers, study, partition
+    stopped_is_over: bool = False  # a run that was stopped on purpose is not resumed
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAs:
+    """A name in the run store, and what is noted beside the run.
+
+    Without a name the same experiment is looked for under any, and a new one gets a free one.
+    """
+
+    name: str | None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    stopped_is_over: bool = False
+    arguments: Sequence[str] = ()
