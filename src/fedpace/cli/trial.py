@@ -152,13 +152,20 @@ def _answer(metrics: Mapping[str, float], metric: str, state: str, summary: Mapp
 
 def _experiment(job: Trial) -> execution.Experiment:
     args = arguments.parse(job.words)
-    return execution.one_experiment(
-        args, _task(args.task, args.clients, args.partition, args.model, args.seed)
-    )
+    chosen = (args.task, args.clients, args.partition, args.model, args.seed)
+    return execution.one_experiment(args, _task(*chosen, args.device or "cpu", args.precision or "float32"))
 
 
 @lru_cache(maxsize=4)
-def _task(name: str, clients: int, partition: str | None, model: str | None, seed: int) -> Task:
+def _task(
+    name: str,
+    clients: int,
+    partition: str | None,
+    model: str | None,
+    seed: int,
+    device: str,
+    precision: str,
+) -> Task:
     from fedpace import tasks
 
-    return tasks.load(name, clients, partition, model, seed)
+    return tasks.load(name, clients, partition, model, seed, device, precision)

@@ -186,15 +186,16 @@ class TorchTask:
         """Make now what every session needs, so that workers forked from this process share it."""
         compiled = (0.0, 0.5) if self._solver is not None else ()  # plain steps, and those with momentum
         for momentum in compiled:
-            local = SGD(1e-3, steps=1, batch_size=1, momentum=momentum)
-            self.solve(Request(0, 0, self.initial(0), 0, local, 1, seed=0, data=0))
+            self.warm_up(SGD(1e-3, steps=1, batch_size=1, momentum=momentum))
         if self.clients <= SHARED_CLIENTS:
             for client in range(self.clients):
                 self.client_data(client)
 
     def warm_up(self, local: SGD) -> None:
         """Take one local step, so that no session waits for what is compiled or set up at the first."""
-        self.solve(Request(0, 0, self._given, 0, local, 1, seed=0, data=0))
+        first = nullcontext() if self._solver is None else self._solver.compiling()
+        with first:
+            self.solve(Request(0, 0, self._given, 0, local, 1, seed=0, data=0))
 
     def reference(self, request: Request) -> Vector:
         """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""

@@ -33,6 +33,10 @@ class Solver(Protocol):
     name: str
     call_s: float  # what a step costs beside its arithmetic, roughly
 
+    def compiling(self) -> AbstractContextManager[None]:
+        """Around the first use."""
+        ...
+
     def takes(self, data: Examples) -> bool:
         """Whether it can train on these samples."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from fedpace.tasks.fast import layer_loops as loops
 from fedpace.tasks.fast.activations import Memory
 from fedpace.tasks.fast.compiled import Array, aligned
 from fedpace.tasks.fast.dense_loops import in_range
+from fedpace.tasks.fast.first_use import announced
 from fedpace.tasks.fast.losses import Loss
 from fedpace.tasks.fast.order import planned
 from fedpace.tasks.fast.rule import is_plain, rates, rule
@@ -144,6 +146,9 @@ class LayerSolver:
         self._keep = [
             (layer.outer, 1 / layer.number) for layer in layers if layer.kind == kinds.DROPOUT
         ]  # units, and the probability that one stays
+
+    def compiling(self) -> AbstractContextManager[None]:
+        return announced(loops.descend, seconds=20)
 
     def takes(self, data: Examples) -> bool:
         """Whether these are vectors in memory, with the targets that the loss wants."""
