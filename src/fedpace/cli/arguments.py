@@ -20,6 +20,8 @@ _WORDS = (
     "population",
     "rounds",
     "compute",
+    "device",
+    "precision",
     "workers",
     "evaluate_every",
 )

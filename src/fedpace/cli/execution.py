@@ -39,6 +39,7 @@ class Experiment:
         from fedpace.record.store.identity import identity
 
         options = {"rounds": self.how["rounds"], "evaluate_every": every(self.how["evaluate_every"])}
+        options |= {"compute": "vectorised"} if self.how["compute"] == "vectorised" else {}
         return identity(self.algorithm, self.task, self.population, self.seed, **options, keep_models=False)
 
 
