@@ -117,7 +117,8 @@ def simulate(
         if checkpoint is not None:
             plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
             asked = {"rounds": rounds, "evaluate_every": reporter.every, "keep_models": keep_models}
-            about = identity(algorithm, task, population, seed, simulation.server.model, **asked)
+            rounding = {"compute": solver.rounding} if solver.rounding else {}
+            about = identity(algorithm, task, population, seed, simulation.server.model, **asked, **rounding)
             checkpointer = open_now.enter_context(Checkpointer(plan, about, watch.seconds).opened())
         if progress:
             label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
@@ -182,6 +183,7 @@ def booked(
         about={**known, **store.about},
         stopped_is_over=store.stopped_is_over,
         new=store.new,
+        resumed=store.resumed,
     )
 
 

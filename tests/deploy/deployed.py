@@ -18,7 +18,7 @@ from fedpace.deploy.local import LocalNetwork
 from fedpace.server import Step
 from fedpace.tasks import quadratics
 
-CLIENTS, ROUNDS, SEED = 6, 5, 5
+CLIENTS, ROUNDS, SEED = 6, 4, 5
 TASK = quadratics(np.arange(18.0).reshape(CLIENTS, 3) / 16, weights=[1, 2, 3, 4, 5, 6])
 SAMPLES = [TASK.samples(client) for client in range(CLIENTS)]
 SIZES: dict[str, Any] = {

@@ -14,7 +14,7 @@ from fedpace.cli.parser import LARGEST, amount, number, processes, repeats
 from fedpace.cli.population import population
 from fedpace.cli.settings import parse_value
 from fedpace.errors import ConfigError
-from fedpace.study.sweep import STOP_ABOVE
+from fedpace.study import STOP_ABOVE
 from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
