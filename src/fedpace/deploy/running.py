@@ -75,7 +75,8 @@ async def serve_async(
     have joined before the first model is sent (all with `in_order`, else one). `samples`: n_i of all clients, where
     they are known; otherwise what a client says when it first joins counts. `evaluate`: by the "server", by "clients"
     (weighted by samples), by "both"; "auto": by the server if the task has data. `rules`: of one's own, by name.
-    `told`: called with every step and the coordinator. `linger_s`: after the end, for clients that are away. `stoppable` is given a function that ends the run cleanly.
+    `told`: called with every step and the coordinator. `linger_s`: after the end, for clients that are away.
+    `stoppable` is given a function that ends the run cleanly.
     """
     terms = Terms(
         plan=RunPlan.of(algorithm, rules),
