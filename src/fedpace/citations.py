@@ -66,7 +66,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "Immediate": ("xie2019",),
     "TopK": ("stich2018",),
     "ScaledSign": ("karimireddy2019",),
-    "Ternary": ("sattler2019",),
+    "Octaves": ("sattler2019", "horvath2019"),
     "Accumulate": ("ghadikolaei2021",),
     "Quantize": ("alistarh2017",),
     "ErrorFeedback": ("karimireddy2019",),

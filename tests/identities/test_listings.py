@@ -235,9 +235,7 @@ def lag_ps(lipschitz, window, rounds):
     for _ in range(rounds):
         for i in range(CLIENTS):
             limit = sum(steps[-window:]) / window / CLIENT_LR**2  # 1 / (alpha m)^2, xi = 1/R
-            quiet = (
-                models[i] is not None and lipschitz[i] ** 2 * np.sum((models[i] - theta) ** 2) <= limit
-            )
+            quiet = models[i] is not None and lipschitz[i] ** 2 * np.sum((models[i] - theta) ** 2) <= limit
             if not quiet:
                 models[i], asked = theta, asked + 1
                 gradients[i] = CURVATURES[i] * (theta - CENTRES[i])

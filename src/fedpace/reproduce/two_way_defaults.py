@@ -41,7 +41,7 @@ STUDENT = {2: 6.314, 3: 2.920, 4: 2.353, 5: 2.132, 6: 2.015, 8: 1.895, 10: 1.833
 
 
 @dataclass(frozen=True, slots=True)
-class Bed:
+class TaskBed:
     """A task with its length and local work."""
 
     task: NamedTask
@@ -54,19 +54,19 @@ def _work(client_lr: float, steps: int, batch_size: int, clients_per_round: int)
 
 
 TUNING = {
-    "synthetic": Bed(NamedTask("synthetic", "natural", "mlp:64", 30), 60, _work(0.05, 20, 10, 10)),
-    "Shakespeare": Bed(NamedTask("shakespeare", "natural", "gru:32", 20), 40, _work(1.0, 10, 10, 10)),
+    "synthetic": TaskBed(NamedTask("synthetic", "natural", "mlp:64", 30), 60, _work(0.05, 20, 10, 10)),
+    "Shakespeare": TaskBed(NamedTask("shakespeare", "natural", "gru:32", 20), 40, _work(1.0, 10, 10, 10)),
 }
-SMALL_PICTURES = Bed(NamedTask("cifar10", "dirichlet:0.5", "cnn_ca2fl", 20), 60, _work(0.05, 20, 32, 10))
+SMALL_PICTURES = TaskBed(NamedTask("cifar10", "dirichlet:0.5", "cnn_ca2fl", 20), 60, _work(0.05, 20, 32, 10))
 PLACES = {
-    f"{name}, {split}": Bed(NamedTask(data, partition, "mlp:64", 20), 60, _work(0.05, 20, 32, 10))
+    f"{name}, {split}": TaskBed(NamedTask(data, partition, "mlp:64", 20), 60, _work(0.05, 20, 32, 10))
     for name, data in (("Fashion-MNIST", "fashion-mnist"), ("MNIST", "mnist"))
     for split, partition in (("iid", "iid"), ("two shards", "shards:2"))
 }
 
 BASE: Settings = {
-    "codec": "ternary:1/4",
-    "down_codec": "ternary:1/4",
+    "codec": "octaves:1/4",
+    "down_codec": "octaves:1/4",
     "per_tensor": True,
     "b1": 0.5,
     "server_lr": 0.01,
@@ -87,8 +87,8 @@ VARIED: Mapping[str, Settings] = {
     "top-k 1/24 both ways": {"codec": "topk:1/24", "down_codec": "topk:1/24"},
     "top-k 1/64 both ways": {"codec": "topk:1/64", "down_codec": "topk:1/64"},
     "sign both ways": {"codec": "sign", "down_codec": "sign"},
-    "ternary 1/2 both ways": {"codec": "ternary:1/2", "down_codec": "ternary:1/2"},
-    "ternary 1/8 both ways": {"codec": "ternary:1/8", "down_codec": "ternary:1/8"},
+    "ternary 1/4 both ways": {"codec": "ternary:1/4", "down_codec": "ternary:1/4"},
+    "octaves 1/8 both ways": {"codec": "octaves:1/8", "down_codec": "octaves:1/8"},
     "sign down": {"down_codec": "sign"},
     "top-k 1/24 down": {"down_codec": "topk:1/24"},
     "flat": {"per_tensor": False},
@@ -143,7 +143,7 @@ def cells(edition: str, known: Results) -> list[Cell]:
     return every
 
 
-def beds(edition: str) -> dict[str, Bed]:
+def beds(edition: str) -> dict[str, TaskBed]:
     return TUNING | ({"CIFAR-10": SMALL_PICTURES} if edition == "full" else {})
 
 
@@ -185,7 +185,7 @@ def _scaled(work: Settings, edition: str) -> dict[str, Any]:
     return {**work, "clients_per_round": FULL_SIZE[edition] * work["clients_per_round"]}
 
 
-def _cell(name: str, algorithm: Algorithm, bed: Bed, edition: str) -> Cell:
+def _cell(name: str, algorithm: Algorithm, bed: TaskBed, edition: str) -> Cell:
     task: TaskMaker = replace(bed.task, clients=FULL_SIZE[edition] * bed.task.clients)
     return Cell(name=name, algorithm=algorithm, task=task, rounds=bed.rounds, evaluate_every=4)
 
