@@ -43,7 +43,7 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
     "fedaca": ("bidirectional",),
     "fedbnlaca": ("bidirectional",),
     "fedbaca": ("bidirectional",),
-    "two_way": ("richtarik2021", "karimireddy2019", "bidirectional"),
+    "two_way": ("richtarik2021", "karimireddy2019", "sattler2019", "bidirectional"),
 }
 
 # What a rule is owed wherever it is used, by the name of its class.

@@ -66,9 +66,9 @@ PLACES = {
 
 BASE: Settings = {
     "codec": "octaves:1/4",
-    "down_codec": "octaves:1/4",
+    "down_codec": "ternary:1/2",
     "per_tensor": True,
-    "b1": 0.5,
+    "b1": 0.9,
     "server_lr": 0.01,
     "eps": 1e-7,
     "memory": "ef",
@@ -79,7 +79,7 @@ VARIED: Mapping[str, Settings] = {
     "server_lr 0.003": {"server_lr": 0.003},
     "server_lr 0.03": {"server_lr": 0.03},
     "b1 0": {"b1": 0.0},
-    "b1 0.9": {"b1": 0.9},
+    "b1 0.5": {"b1": 0.5},
     "eps 1e-3, server_lr 0.1": {"eps": 1e-3, "server_lr": 0.1},
     "eps 1e-3, server_lr 0.3": {"eps": 1e-3, "server_lr": 0.3},
     "eps 1e-5": {"eps": 1e-5},
@@ -90,6 +90,7 @@ VARIED: Mapping[str, Settings] = {
     "ternary 1/4 both ways": {"codec": "ternary:1/4", "down_codec": "ternary:1/4"},
     "octaves 1/8 both ways": {"codec": "octaves:1/8", "down_codec": "octaves:1/8"},
     "sign down": {"down_codec": "sign"},
+    "octaves 1/4 down": {"down_codec": "octaves:1/4"},
     "top-k 1/24 down": {"down_codec": "topk:1/24"},
     "flat": {"per_tensor": False},
     "EF21": {"memory": "ef21"},
@@ -102,9 +103,9 @@ LAZY = tuple(name for name in VARIED if name.startswith("lazy"))
 ADAPTIVE = "FedAMS, eps 1e-7"
 BASELINES = {"FedAvg": (1.0,), "FedAMS": (0.03, 0.1, 0.3), ADAPTIVE: (0.003, 0.01, 0.03)}
 RATES = {
+    "two_way": (0.01, 0.02),
+    ADAPTIVE: (0.003, 0.01),
     "FedAMS": (0.1, 0.3),
-    ADAPTIVE: (0.01, 0.03),
-    "two_way": (0.003, 0.01, 0.03),
     "FedBNLACA 1/24": (0.03, 0.1),
 }
 UNCOMPRESSED = ("FedAMS", ADAPTIVE)
