@@ -90,8 +90,8 @@ class Octaves:
         return v
 
     def _check(self, kept: Kept, tensor: Levels, size: int) -> None:
-        entries = np.zeros(kept.scales.shape, np.int64)
-        np.add.at(entries, (tensor, kept.levels), 1)
+        places = tensor * self.levels + kept.levels
+        entries = np.bincount(places, minlength=kept.scales.size).reshape(kept.scales.shape)
         if (entries.sum(1) > self._counts(size)).any() or ((kept.scales > 0) != (entries > 0)).any():
             raise FrameError("OCTAVES: a tensor has too many entries, or a magnitude is missing or in vain")
 
