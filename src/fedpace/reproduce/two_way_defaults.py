@@ -69,7 +69,7 @@ BASE: Settings = {
     "down_codec": "ternary:1/2",
     "per_tensor": True,
     "b1": 0.9,
-    "server_lr": 0.01,
+    "server_lr": 0.005,
     "eps": 1e-7,
     "memory": "ef",
     "tau": 0.0,
@@ -77,7 +77,7 @@ BASE: Settings = {
 VARIED: Mapping[str, Settings] = {
     "base": {},
     "server_lr 0.003": {"server_lr": 0.003},
-    "server_lr 0.03": {"server_lr": 0.03},
+    "server_lr 0.01": {"server_lr": 0.01},
     "b1 0": {"b1": 0.0},
     "b1 0.5": {"b1": 0.5},
     "eps 1e-3, server_lr 0.1": {"eps": 1e-3, "server_lr": 0.1},
@@ -103,16 +103,13 @@ LAZY = tuple(name for name in VARIED if name.startswith("lazy"))
 ADAPTIVE = "FedAMS, eps 1e-7"
 BASELINES = {"FedAvg": (1.0,), "FedAMS": (0.03, 0.1, 0.3), ADAPTIVE: (0.003, 0.01, 0.03)}
 RATES = {
-    "two_way": (0.01, 0.02),
+    "two_way": (0.005, 0.01),
     ADAPTIVE: (0.003, 0.01),
     "FedAMS": (0.1, 0.3),
     "FedBNLACA 1/24": (0.03, 0.1),
 }
 UNCOMPRESSED = ("FedAMS", ADAPTIVE)
-FULL_SIZE = {
-    "quick": 1,
-    "full": 5,
-}  # the full edition has as many times the clients, and as many more of them a round
+FULL_SIZE = {"quick": 1, "full": 5}  # times the clients, and times those of a round
 
 
 # ---------------------------------------------------------------- cells
