@@ -281,15 +281,11 @@ def test_half_of_gaussian_entries_leave_a_fifth_of_the_square_at_a_bit_and_a_hal
 def test_a_frame_that_ternary_would_not_write_is_refused():
     codec, size = Octaves(1 / 2, 1, index="bitmask"), 4
     frame = bytearray(codec.encode(SIGNED.astype(np.float32), RNG))
-<<<<<<< HEAD
-    for at, value in ((24, 0xE0), (28, 0xC0), (29, 0xE0)):
-=======
     for at, value, what in (
         (24, 0xE0, "positions|entries"),
         (28, 0xC0, "negative"),
         (29, 0xE0, "bits after"),
     ):
->>>>>>> 82b4078ae064096b0803d1b2587773fcda48b84b
         broken = bytearray(frame)
         broken[at] = value
         with pytest.raises(FrameError, match=what):
