@@ -17,12 +17,6 @@ from fedpace.deploy.measures import model_sha256
 
 ROOT = Path(__file__).parents[2]
 PACINGS = ["scaffold", "fedbuff", "fedasync", "defedavg_iid", "defedavg_niid", "favano", "quafl"]
-QUICK = {("scaffold", signal.SIGKILL)}
-CASES = [
-    pytest.param(name, how, marks=() if (name, how) in QUICK else pytest.mark.long)
-    for name in PACINGS
-    for how in (signal.SIGKILL, signal.SIGTERM)
-]
 
 
 def started(folder: Path, name: str, rounds: int) -> subprocess.Popen[str]:
@@ -35,8 +29,9 @@ def journalled(folder: Path) -> int:
     return sum(path.stat().st_size for path in (folder / "server").glob("segment-*"))
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="a system without signals")
-@pytest.mark.parametrize(("name", "how"), CASES)
+@pytest.mark.long
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("name", PACINGS)
 def test_a_run_that_is_ended_twice_goes_on_to_the_bits_of_its_journal(
     name: str, how: signal.Signals, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from fedpace.tasks import OwnTask, from_torch
 from fedpace.tasks.networks.resnet import ResNet, group_norm, resnet18_gn
 from fedpace.tasks.networks.text import transformer
+from fedpace.tasks.seeded import seeded_module
 
 CHARACTERS, IMAGE = 80, (3, 32, 32)
 
@@ -44,8 +45,6 @@ def own_task(name: str, clients: int) -> OwnTask:
     """The module of that name, and clients with one epoch's worth of samples each."""
     make, noise, samples = MODULES[name]
     draws = torch.Generator().manual_seed(0)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        module = make()
+    module = seeded_module(make, 0)
     data = [noise(samples, draws) for _ in range(clients)]
     return from_torch(module, nn.functional.cross_entropy, data, data[0])

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
 from fedpace.algorithm import Algorithm
-from fedpace.errors import ConfigError, DivergedError, ProtocolError, RemoteError, require, require_count
+from fedpace.errors import DivergedError, ProtocolError, RemoteError, require, require_count
 from fedpace.link import NonFiniteError, ResyncError
 from fedpace.link.wire.frame import Kind, expect
 from fedpace.pace import ByShare
@@ -20,7 +20,7 @@ from fedpace.server.journey import Decoded, Journey
 from fedpace.server.messages import Answer, Parcel, Receipt, Skipped, Step, Steps, Update
 from fedpace.server.models import Models
 from fedpace.server.orders import Orders
-from fedpace.server.state import Counts, Failures, ServerState
+from fedpace.server.state import Counts, Failures, ServerState, registered
 from fedpace.vector import Vector, freeze
 
 
@@ -62,7 +62,7 @@ class Server:
             pace=algorithm.pace.init(clients),
             down=self.down.init(x, clients),
             control=algorithm.correction.init(x, clients) if algorithm.correction is not None else None,
-            samples=_registered(samples, clients),
+            samples=registered(samples, clients),
             absent=set() if present is None else set(range(clients)) - set(present),
         )
         self.state.versions.keeps = algorithm.pace.keeps
@@ -404,11 +404,3 @@ class Server:
     def _draw(self) -> np.random.Generator:
         self.state.draws += 1
         return stream(self.seed, "select", self.state.draws)
-
-
-def _registered(samples: Sequence[float] | None, clients: int) -> dict[int, float]:
-    if samples is None:
-        return {}
-    if len(samples) != clients:
-        raise ConfigError(f"samples must be one number for each of {clients} clients; got {len(samples)}")
-    return {client: float(n) for client, n in enumerate(samples)}
