@@ -12,6 +12,7 @@ from typing import Any
 from fedpace.algorithm import Algorithm
 from fedpace.citations import papers
 from fedpace.compute import Task, engine
+from fedpace.compute.footprint import footprint, require_memory, spill_folder
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.interruption import interruptible
 from fedpace.record import Checkpoints, History, Run
@@ -78,6 +79,10 @@ def simulate(
     history = History(keep_models=keep_models, traces=traces)
     told = (history, *observers)
     reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor)
+    processes = workers if compute == "pool" else 1
+    needed = footprint(algorithm, task, rounds, processes, alike=population is None)
+    spill = spill_folder(needed, spill)
+    require_memory(needed, spilled=spill is not None)
     solver = engine(compute, task, workers, algorithm.local)
     options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill}
     try:

@@ -19,11 +19,13 @@ from fedpace.errors import ConfigError, require
 from fedpace.tasks.datasets.data import check_labels
 from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fingerprint import sha256
+from fedpace.tasks.flat import separated
 from fedpace.tasks.mapped import examples
 from fedpace.tasks.objective import Measure, Objective, Sum, accuracy, calling
 from fedpace.tasks.partition.html import split_html
 from fedpace.tasks.signature import signature
 from fedpace.tasks.torch_task import TorchTask
+from fedpace.tasks.trainable import freeze_all_but
 from fedpace.tasks.whole import try_metric
 
 Loss = Callable[[Any, Any], Tensor]
@@ -48,6 +50,7 @@ class OwnTask(TorchTask):
         self._model, self._data_sets, self._made_of = model, data, made_of
         sizes = [len(part) for part in data]
         super().__init__(type(model).__name__, model, objective, sizes, data.__getitem__, test, device)
+        self._flat.share(model, self._given)
 
     @cached_property
     def _digest(self) -> str:
@@ -72,7 +75,7 @@ class OwnTask(TorchTask):
         return split_html(self.name, np.stack(columns, axis=1), html.text(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return from_torch, (self._model, *self._made_of, self.device)
+        return from_torch, (separated(self._model), *self._made_of, self.device)
 
 
 def from_torch(
@@ -83,6 +86,7 @@ def from_torch(
     metrics: Mapping[str, Measure] | None = None,
     device: str | Device = "cpu",
     precision: str = "float32",
+    trainable: str | Sequence[str] | None = None,
 ) -> OwnTask:
     """A task from a module, starting at its present parameters; the module itself is never touched.
 
@@ -97,12 +101,15 @@ def from_torch(
     Only parameters that require a gradient travel, tied ones once. BatchNorm's running statistics do not:
     they are renewed before an evaluation (`fedpace.tasks.statistics`). Parts of the module in evaluation
     mode stay in it while training, unless the whole module is. `device` and `precision` are those of `tasks.load`;
-    where the module is now makes no difference.
+    where the module is now makes no difference. `trainable`: patterns of the names of those parameters that are
+    trained and travel (`"lora_*"`, `"head.*"`; any part of a name between dots will do); all others are frozen.
     """
     require(isinstance(model, nn.Module), "model", type(model).__name__, "a torch.nn.Module")
     require(len(clients) > 0, "clients", [], "data sets, at least one")
     place = chosen_device(device, precision)
     model = copy.deepcopy(model).cpu()
+    if trainable is not None:
+        freeze_all_but(model, [trainable] if isinstance(trainable, str) else trainable)
     data = [examples(part, f"client {k}") for k, part in enumerate(clients)]
     held_out = examples(test, "test data")
     objective = _objective(model, loss, metrics, data[0])
