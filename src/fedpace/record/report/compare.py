@@ -61,7 +61,7 @@ def picture(
         for at in (1, 2):
             ends = [seed[at][-1] for seeds in drawn.values() for seed in seeds if seed[at]]
             if ends and 0 < WIDE * min(ends) < max(ends):
-                row[at].set_xscale("log")
+                row[at].set_xscale("log", nonpositive="mask")  # the initial model has no place on it
         for axes, what in zip(row, ("server steps", "virtual seconds", f"{name} up and down"), strict=True):
             axes.set_xlabel(what)
             if goal and goal[0] == metric:
