@@ -46,7 +46,7 @@ class Octaves:
     Contraction: ||C(v) - v||^2 = ||v||^2 - sum over octaves of ||v_l||_1^2 / k_l; at worst 1 - 1/d. At 1.4 bits an
     entry it leaves a tenth of a client update's square where top-k leaves a quarter of it at 1.6 bits.
     Wire: OCTAVES; u32 count, with several levels u32 bytes of the block of octaves, index block, for every tensor
-    (flat: once) the magnitudes, a bit for each entry kept, 1 = positive, and its octave in unary: as many ones, and a 0.
+    (flat: once) the magnitudes, a bit for each entry kept, 1 = positive, and its octave in unary: so many ones, then 0.
     Departures: zeros are never among the entries kept; Rice codes and their like instead of Golomb's.
     """
 
