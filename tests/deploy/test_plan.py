@@ -46,7 +46,9 @@ def test_the_algorithms_with_modes_are_the_six_lazy_ones() -> None:
 @pytest.mark.parametrize("name", WITH_MODES)
 def test_literal_readings_are_refused(name: str) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # some say by themselves that they exist in simulation only
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # some say by themselves that they exist in simulation only
         literal = made(name, mode="literal")
     with pytest.raises(ConfigError, match="simulation only"):
         RunPlan.of(literal)

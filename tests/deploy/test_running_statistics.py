@@ -75,7 +75,9 @@ def test_the_accuracy_that_is_reported_is_that_of_the_loaded_module(who: str, tm
     assert set(again.other_tensors()) == {"1.running_mean", "1.running_var"}
 
 
-def test_statistics_are_means_over_samples_of_the_last_model_though_nothing_is_measured(tmp_path: Path) -> None:
+def test_statistics_are_means_over_samples_of_the_last_model_though_nothing_is_measured(
+    tmp_path: Path,
+) -> None:
     run = bed(tmp_path, evaluate_every=None).run()
     weight, bias = (run.arrays()[f"0.{name}"].astype(np.float64) for name in ("weight", "bias"))
     reached = [

@@ -195,6 +195,10 @@ def outcome(begun: Genesis, coordinator: Coordinator, stopped: str | None = None
             "model_sha256": model_sha256(server.model),
             "run_id": begun.run.hex(),
         },
+        client_metrics={
+            version: {client: metrics for client, (_, metrics) in sorted(measured.items())}
+            for version, measured in sorted(coordinator.state.client_metrics.items())
+        },
         other_tensors=known(_other_tensors(begun, coordinator, task)),
         stopped=None if coordinator.finished else stopped,
     )
@@ -214,6 +218,7 @@ def _begun(place: Path, asked: Genesis, rules: Rules | None) -> Genesis:
     files = DiskFiles(place)
     found = genesis.read(files, rules)
     if found is None:
+        asked.terms.bound(asked.layout)  # what is refused leaves no run behind
         asked.write(files)
         return asked
     genesis.require_same(found, asked)

@@ -47,7 +47,7 @@ class Terms:
             return algorithm.bound(layout, self.clients, known.__getitem__)
         guessed = algorithm.bound(layout, self.clients, lambda _: 1.0).aggregate
         fits = guessed == algorithm.aggregate
-        require(
-            fits, "samples", None, f"given for all {self.clients} clients: {algorithm.aggregate!r} needs them"
-        )
+        rule = type(algorithm.aggregate).__name__
+        allowed = f"given for all {self.clients} clients: {rule} needs them before the first one joins"
+        require(fits, "samples", None, allowed)
         return algorithm.bound(layout)
