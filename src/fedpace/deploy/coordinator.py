@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
-from fedpace.deploy import messages
+from fedpace.deploy import estimates, messages
 from fedpace.deploy.dispatching import Dispatcher, Outgoing
 from fedpace.deploy.expectations import Awaited, Expectation
 from fedpace.deploy.inputs import Input, InputKind
@@ -48,6 +48,7 @@ class Coordinator(Dispatcher):
             MessageKind.EVALUATED: self._evaluated_by_client,
             MessageKind.LEAVE: self._left,
             MessageKind.LACK: self._lacks,
+            MessageKind.ESTIMATED: self._estimated,
         }
 
     # ------------------------------------------------------------ what a driver reads
@@ -100,6 +101,9 @@ class Coordinator(Dispatcher):
             case InputKind.EVALUATED:
                 found = json.loads(bytes(what.body))
                 s.metrics[found["version"]] = found["metrics"]
+            case InputKind.POOLED:
+                found = json.loads(bytes(what.body))
+                estimates.pool(s, self.terms.normalisers, found["version"], found["clients"])
         return self._out
 
     def _start(self, incarnation: int) -> None:
@@ -305,6 +309,12 @@ class Coordinator(Dispatcher):
         if sound and is_amount(said["samples"], self.server.algorithm.limits.samples):
             measured = self.state.client_metrics.setdefault(said["version"], {})
             measured[client] = (float(said["samples"]), dict(said["metrics"]))
+
+    def _estimated(self, client: int, message: Message) -> None:
+        said = message.header
+        asked = 0 <= said["version"] <= self.server.version
+        if asked and is_amount(said["samples"], self.server.algorithm.limits.samples):
+            estimates.add(self.state, self.terms.normalisers, client, message)
 
     # ------------------------------------------------------------ who is there
 

@@ -32,6 +32,7 @@ _HEAD = {
     "wait_for": Whole,
     "in_order": bool,
     "patience": {str: Number},
+    "normalisers": {str: Whole},
     "names": [str],
     "shapes": [[Whole]],
 }
@@ -62,6 +63,7 @@ class Genesis:
             "wait_for": terms.wait_for,
             "in_order": terms.in_order,
             "patience": asdict(terms.patience),
+            "normalisers": dict(terms.normalisers),
             "names": list(self.layout.names),
             "shapes": [list(shape) for shape in self.layout.shapes],
         }
@@ -90,6 +92,7 @@ def read(files: FileLayer, rules: Mapping[str, Callable[..., Any]] | None = None
             wait_for=head["wait_for"],
             in_order=head["in_order"],
             patience=Patience(**head["patience"]),
+            normalisers=head["normalisers"],
         )
         layout = Layout(tuple(head["names"]), tuple(tuple(shape) for shape in head["shapes"]))
         return Genesis(bytes.fromhex(head["run"]), head["task"], terms, freeze(tree.arrays[0]), layout)
@@ -101,7 +104,7 @@ def read(files: FileLayer, rules: Mapping[str, Callable[..., Any]] | None = None
 
 def require_same(found: Genesis, asked: Genesis) -> None:
     """ConfigError names what differs between the run in the folder and the one that is asked for."""
-    for name in ("plan", "clients", "rounds", "seed", "samples", "wait_for", "in_order"):
+    for name in ("plan", "clients", "rounds", "seed", "samples", "wait_for", "in_order", "normalisers"):
         one, other = getattr(found.terms, name), getattr(asked.terms, name)
         if name == "plan":
             one, other = one.text, other.text

@@ -44,6 +44,9 @@ class Run:
     activities: Sequence[Activity] = ()
     fates: Sequence[Fate] = ()
     initial_metrics: Mapping[str, float] = field(default_factory=dict)  # of the model before the first step
+    client_metrics: Mapping[int, Mapping[int, Mapping[str, float]]] = field(
+        default_factory=dict
+    )  # version -> client -> what it measured of that model
     other_tensors: OtherTensors = NONE  # what the trained module holds beside the parameters in `model`
     stopped: str | None = None  # why it ended on purpose before its last step; None: all steps were taken
 
