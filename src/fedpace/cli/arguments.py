@@ -28,10 +28,15 @@ _WORDS = (
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    experiment.add_algorithm(parser)
+    experiment.add_algorithm(parser, "a name from `fedpace list`, module:function, or an experiment file")
     experiment.add_options(parser)
+    add_save_as(parser)
     _add_run_store_options(parser)
     output.add_options(parser)
+
+
+def add_save_as(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--save-as", metavar="FILE.toml", help="write an experiment file that says all this")
 
 
 def _add_run_store_options(parser: argparse.ArgumentParser) -> None:
