@@ -321,3 +321,23 @@ def test_resuming_asks_where_plug_ins_are_and_does_not_believe_the_store(folder,
     said = fedpace("resume", "n")
     assert said.code == 2 and "own_rules was looked for among installed packages" in said.err
     assert fedpace("resume", "n", "--modules", folder, "--rounds", 4, "--quiet").code == 0
+
+
+def test_stop_rules_are_options_and_keys_and_kept_with_the_run(fedpace, folder, tmp_path) -> None:
+    text = "algorithm = 'fedavg'\ntask = 'own_rules:task'\nrounds = 9\nstop = { virtual_seconds = 4, patience = 8 }\n"
+    path = written(folder, text + f"[parameters]\n{SHARED}")
+    said = fedpace("run", path, "--name", "short", "--quiet", "--json", tmp_path / "1")
+    assert said.code == 0 and "stopped after step 4: 4.00 s of virtual time are over" in said.err
+    assert (
+        fedpace("run", path, "--stop", "virtual_seconds=2", "--no-store", "--json", tmp_path / "2").code == 0
+    )
+    assert [len(json.loads((tmp_path / name).read_text())["history"]) for name in "12"] == [4, 2]
+    out = folder / "short.toml"
+    assert fedpace("runs", "export", "short", "-o", out, "--modules", folder).code == 0
+    assert "stop = { virtual_seconds = 4, patience = 8 }" in out.read_text()
+    assert fedpace("run", out, "--no-store", "--quiet", "--json", tmp_path / "3").code == 0
+    assert model(tmp_path / "1") == model(tmp_path / "3")
+    said = fedpace("resume", "short", "--modules", folder, "--quiet")
+    assert said.code == 0 and "stopped after step 4" in said.err
+    said = fedpace("run", path, "--stop", "patience=none")
+    assert said.code == 2 and said.err.count("\n") == 1 and "patience=10" in said.err

@@ -199,4 +199,4 @@ def modules(args: argparse.Namespace) -> Path | None:
 def execution(args: argparse.Namespace) -> dict[str, Any]:
     """The options that `simulate` takes as they are."""
     names = ("rounds", "workers", "compute", "evaluate_every")
-    return {name: getattr(args, name) for name in names}
+    return {**{name: getattr(args, name) for name in names}, "stop": dict(args.stop) or None}

@@ -29,6 +29,7 @@ _EXPERIMENT: dict[str, object] = {
     "rounds": Whole,
     "seed": Whole,
     "evaluate_every": (Whole, str),
+    "stop": dict,
     "compute": str,
     "device": str,
     "precision": str,
@@ -195,6 +196,7 @@ def _said(args: argparse.Namespace, verb: str) -> dict[str, Any]:
     left_out = {"clients"} if own_task(args) else set()
     usual = {"compute": "auto", "evaluate_every": "1", "workers": cores(), "checkpoint_every": "60s"}
     known = {key: getattr(args, key, None) for key in (*_EXPERIMENT, *_OF_VERB[verb]) if key not in left_out}
+    known["stop"] = dict(args.stop) or None
     if known.get("target"):
         metric, value = known["target"]  # type: ignore[misc]
         known["target"] = {metric: value}

@@ -36,6 +36,8 @@ def arguments_of(entry: Entry) -> argparse.Namespace:
 
 def _words(entry: Entry) -> list[str]:
     """Those of a run that a Python program made: functions by their places, everything else written out."""
+    from fedpace.study.rebuild import stop_from
+
     text, places = entry.experiment, entry.about.get("made_by", {})
     algorithm = places.get("algorithm") or _ours("algorithm", text["algorithm"])
     options = {
@@ -45,7 +47,9 @@ def _words(entry: Entry) -> list[str]:
         **({"population": _ours("population", text["population"])} if text["population"] != "None" else {}),
         **({"compute": text["compute"].strip("'")} if "compute" in text else {}),
     }
-    return [algorithm, *(f"--{name}={value}" for name, value in options.items())]
+    stop = stop_from(text.get("stop", "None")) or {}
+    rules = [f"--stop={name}={value}" for name, value in stop.items()]
+    return [algorithm, *(f"--{name}={value}" for name, value in options.items()), *rules]
 
 
 def _ours(part: str, text: str) -> str:

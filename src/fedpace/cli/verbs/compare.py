@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="names from `fedpace list`, with names of rows (tuned=fedavg); or one experiment file",
     )
     experiment.add_options(parser)
+    arguments.add_stop(parser)
     arguments.add_save_as(parser)
     parser.add_argument(
         "--target", type=target, metavar="METRIC=VALUE", help="show the cost of reaching it: accuracy=0.8"
@@ -80,6 +81,7 @@ def _study(args: argparse.Namespace) -> Study:
         store=studies.store_of(args),
         evaluate_every=args.evaluate_every,
         compute=args.compute,
+        stop=dict(args.stop) or None,
         words=lambda row, seed: arguments.words(rows[row], args, seed, settings[row].items()),
         told=lambda row, found: _tell(row, found, quiet=args.quiet),
     )

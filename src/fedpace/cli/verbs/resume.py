@@ -70,7 +70,12 @@ def _experiment(saved: SavedRun, args: argparse.Namespace) -> execution.Experime
         made = execution.one_experiment(_told(words, args))
         return replace(made, how={**made.how, "rounds": saved.entry.rounds})
     parts = saved.parts()
-    how = {"rounds": saved.entry.rounds, "workers": args.workers or 1, "evaluate_every": saved.evaluate_every}
+    how = {
+        "rounds": saved.entry.rounds,
+        "workers": args.workers or 1,
+        "evaluate_every": saved.evaluate_every,
+        "stop": saved.stop,
+    }
     return execution.Experiment(**parts, seed=saved.entry.seed, how=how, words=())
 
 
