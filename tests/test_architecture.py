@@ -31,6 +31,7 @@ RANKS = (
     {"combinations", "limits"},
     {"algorithm"},
     {"expressions"},
+    {"plug_ins"},
     {"server"},
     {"client"},
     {"compute"},

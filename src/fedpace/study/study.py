@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedpace.bibliography import PAPERS
 from fedpace.disk import files
-from fedpace.errors import require, unknown
+from fedpace.errors import unknown
 from fedpace.record import Run
 from fedpace.record.report import compare, plot
 from fedpace.record.report.compare import Target
@@ -265,9 +265,3 @@ def require_metric(known: Mapping[str, float], metric: str, what: str) -> str:
     if metric not in known:
         raise unknown(what, metric, known)
     return metric
-
-
-def main_metric(known: Mapping[str, float]) -> str:
-    """The metric to compare by where none is named."""
-    require(len(known) > 0, "metrics of the task", [], "at least one")
-    return next((name for name in ("accuracy", "loss") if name in known), next(iter(known)))
