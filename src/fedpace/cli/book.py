@@ -43,7 +43,7 @@ def end(store: Store, entry: Entry, run: Run, writer: Writer, state: str, note: 
     writer.flush()
     folder = store.folder(entry.name)
     artifacts.write(folder, run)
-    facts = ("compute", "real_seconds", "warm_up_seconds", "local_step")
+    facts = ("compute", "real_seconds", "warm_up_seconds", "local_step", "privacy")
     summary = {name: run.summary[name] for name in facts if name in run.summary}
     summary["initial_metrics"] = dict(run.initial_metrics)
     known = {"counters": run.counters, "summary": summary, "traffic": run.traffic, "note": note}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,12 +15,14 @@ from fedpace.link.wire.frame import Kind, expect
 from fedpace.pace import ByShare
 from fedpace.pace.available import Available
 from fedpace.pace.protocol import Order, WakeAt, awaited
+from fedpace.privacy import NoiseSource, Privacy, PrivateSum, SeededNoise
 from fedpace.random import stream
 from fedpace.server.admission import Admission, is_amount, is_count, shown
 from fedpace.server.journey import Decoded, Journey
 from fedpace.server.messages import Answer, Parcel, Receipt, Skipped, Step, Steps, Update
 from fedpace.server.models import Models
 from fedpace.server.orders import Orders
+from fedpace.server.private import PrivateRun
 from fedpace.server.state import Counts, Failures, ServerState
 from fedpace.vector import Vector, freeze
 
@@ -31,7 +34,8 @@ class Server:
     `dispatch` what to send; `wake_at` is when it wants to be woken. `retrieve` makes the frames of a model for the
     client that takes it. Models that some client may still report from are held from `dispatch` on, by the server
     itself. `last` is the version after which no step is taken; `samples` registers n_i of all clients; `present` are
-    the clients that are available from the start, all if it is not given.
+    the clients that are available from the start, all if it is not given. `noise` is
+    what a private run draws from; by default the seed's own streams, which are for simulations.
     """
 
     def __init__(
@@ -44,8 +48,13 @@ class Server:
         last: int | None = None,
         samples: Sequence[float] | None = None,
         present: Iterable[int] | None = None,
+        noise: NoiseSource | None = None,
     ) -> None:
         require_count(clients, "clients")
+        self._private: PrivateRun | None = None
+        if algorithm.privacy is not None:
+            self._private = PrivateRun.of(algorithm.privacy, algorithm, clients)
+            algorithm = self._private.rules(algorithm, noise or SeededNoise(seed))
         self.algorithm, self.clients, self.seed, self.last = algorithm, clients, seed, last
         self.up, self.down = algorithm.uplink, algorithm.downlink
         self._journey = Journey(algorithm, self.up, seed)
@@ -110,6 +119,22 @@ class Server:
         """How many clients are available."""
         return self.clients - len(self.state.absent)
 
+    @property
+    def unavailable(self) -> Set[int]:
+        """Clients that are not chosen: absent ones, and those that have contributed as often as they may."""
+        absent = self.state.absent
+        return absent if self._private is None else absent | self._private.excluded(self.state.settled)
+
+    @property
+    def privacy(self) -> Privacy | None:
+        """What was spent until now, in a private run."""
+        return None if self._private is None else self._private.spent(self.state.settled)
+
+    @property
+    def exhausted(self) -> str | None:
+        """Why a private run may take no further step; None: it may."""
+        return None if self._private is None else self._private.exhausted(self.state.settled)
+
     def is_present(self, client: int) -> bool:
         return client not in self.state.absent
 
@@ -145,6 +170,8 @@ class Server:
             s.counts.refused += 1
             gone = self._gone(update.client)
             return self._answer(update, False, "late: corrections began anew", steps=gone)
+        if self._private is not None and update.client in self._private.excluded(s.settled):
+            return self._refuse_spent(update)
         if not self._orders.has(update, s):
             return self._refuse_malformed(update, f"version {update.version} is not held for it")
         try:
@@ -153,7 +180,7 @@ class Server:
         except NonFiniteError:
             return self._refuse_not_finite(update)
         except RemoteError as error:
-            return self._refuse_malformed(update, str(error), isinstance(error, ResyncError))
+            return self._refuse_bytes(update, error)
         s.bad_updates.clear()
         return self._offer(update, decoded, control)
 
@@ -215,7 +242,7 @@ class Server:
         self._dispatching = True
         try:
             s, pace = self.state, self.algorithm.pace
-            available = Available(self.clients, s.absent, self._known_shares())
+            available = Available(self.clients, self.unavailable, self._known_shares())
             orders = pace.dispatch(s.version, now, available, s.pace, self._draw)
             if orders and awaited(pace, s.pace) > 1:
                 s.bad_updates.clear()  # others are waited for now
@@ -281,7 +308,7 @@ class Server:
     def _steps(self, due: bool) -> Steps:
         """The step that is due, and those that follow from updates that waited for it."""
         steps: list[Step | Skipped] = []
-        while due and self.state.version != self.last:
+        while due and self.state.version != self.last and self.exhausted is None:
             steps.append(self._step())
             due = self._offer_kept()
         return tuple(steps)
@@ -291,12 +318,22 @@ class Server:
         if isinstance(step, Step):
             s.bad_steps.clear()
             self._models.publish(s)
+            if self._private is not None:
+                step = self._accounted(step, self._private)
         else:
             s.bad_steps.add(*step.clients)
             self._give_up_if_hopeless(
                 s.bad_steps, "steps were not finite and not taken", "the learning rates"
             )
         return step
+
+    def _accounted(self, step: Step, private: PrivateRun) -> Step:
+        """The step with what was spent; clients that a new tree allows again are free places' candidates."""
+        s = self.state
+        if private.begins_tree(s.settled):
+            for client in set(step.clients) - s.absent:
+                self.algorithm.pace.joined(client, s.pace)
+        return replace(step, epsilon=private.spent(s.settled).epsilon)
 
     def _offer_kept(self) -> bool:
         """Offer the waiting updates to the new step, in order; True if that makes the next one due."""
@@ -340,12 +377,24 @@ class Server:
             s.up.pop(update.client, None)
         return self._answer(update, False, reason, resync=resync, steps=self._gone(update.client))
 
+    def _refuse_bytes(self, update: Update, error: RemoteError) -> Answer:
+        """Its fields are right, its bytes make no sense."""
+        if isinstance(error, ResyncError):
+            return self._refuse_malformed(update, str(error), resync=True)
+        self.state.counts.malformed += 1
+        return self._answer(update, False, str(error), steps=self._counted_as_zero(update))
+
+    def _refuse_spent(self, update: Update) -> Answer:
+        self.state.counts.refused += 1
+        steps = self._gone(update.client)
+        return self._answer(update, False, "it has contributed as often as it may", steps=steps)
+
     def _refuse_not_finite(self, update: Update) -> Answer:
         s = self.state
         s.counts.not_finite += 1
         s.bad_updates.add(update.client)
         self._give_up_if_hopeless(s.bad_updates, "updates were not finite", "the learning rates")
-        return self._answer(update, False, "update is not finite", steps=self._gone(update.client))
+        return self._answer(update, False, "update is not finite", steps=self._counted_as_zero(update))
 
     def _refuse_repeated(self, update: Update) -> Answer:
         """A session that was taken before: a repeated message, or a client that lost count of its sessions.
@@ -368,6 +417,20 @@ class Server:
         s.counts.resyncs += 1
         s.down = self.down.forget(update.client, s.down)
         return self._answer(update, False, "resync: retrieve the model again")
+
+    def _counted_as_zero(self, update: Update) -> Steps:
+        """An expected update cannot be used. In a private run it takes its place all the same, as zero.
+
+        Otherwise who is in a step, and whether it is taken, would depend on a client's data.
+        """
+        s, rule = self.state, self.algorithm.aggregate
+        if not isinstance(rule, PrivateSum):
+            return self._gone(update.client)
+        s.holds.cancel(update.client, s.versions)
+        decision = self.algorithm.pace.arrived(update, s.version, s.pace)
+        if decision.count:
+            s.aggregate = rule.missed(update.client, s.aggregate)
+        return self._steps(decision.step)
 
     def _gone(self, client: int) -> Steps:
         """The order for this client came to nothing; it may still report from broadcast models it took."""

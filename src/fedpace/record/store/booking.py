@@ -26,7 +26,7 @@ from fedpace.record.store.writer import Writer
 from fedpace.untrusted import brief
 
 OVER = ("done", "diverged", "stalled")  # nothing is left to resume
-_FACTS = ("compute", "real_seconds", "client_metric")
+_FACTS = ("compute", "real_seconds", "client_metric", "privacy")
 _STATES: dict[type[BaseException], str] = {
     DivergedError: "diverged",
     StalledError: "stalled",
