@@ -239,9 +239,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "a client may contribute once per tree, and what it computes after that would be lost",
         'use rounds or buffered pacing, or mechanism="gaussian"',
         lambda a: (
-            a.privacy is not None
-            and a.privacy.tree
-            and isinstance(a.pace, Polled | Arrivals | Interrupting)
+            a.privacy is not None and a.privacy.tree and isinstance(a.pace, Polled | Arrivals | Interrupting)
         ),
     ),
 )

@@ -1,9 +1,9 @@
 """What a run costs in privacy, by Google's dp-accounting: one event of the library for each use of the mechanism.
 
-    select="poisson"          add-or-remove   PLD   Poisson-sampled Gaussian, once per step
-    rounds of a fixed size    replace-one     RDP   Gaussian of half the noise, sampled without replacement, per step
-    everything else           zero-out        PLD   Gaussian, once per contribution of the client with most of them
-    mechanism="tree"          zero-out        RDP   a tree, once for every tree that client took part in
+select="poisson"          add-or-remove   PLD   Poisson-sampled Gaussian, once per step
+rounds of a fixed size    replace-one     RDP   Gaussian of half the noise, sampled without replacement, per step
+everything else           zero-out        PLD   Gaussian, once per contribution of the client with most of them
+mechanism="tree"          zero-out        RDP   a tree, once for every tree that client took part in
 """
 
 from __future__ import annotations
@@ -202,5 +202,3 @@ def together(uses: Uses, delta: float) -> float:
     """Epsilon of several runs on the same clients, all of one adjacency."""
     pld = all(each.accountant == "PLD" for each, _ in uses)
     return _epsilon(uses, "PLD" if pld else "RDP", delta)
-
-

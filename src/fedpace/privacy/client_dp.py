@@ -9,6 +9,8 @@ from fedpace.errors import require, require_count, require_number
 from fedpace.untrusted import as_number
 from fedpace.vector import settle
 
+__all__ = ["AdaptiveClip", "ClientDP"]
+
 MECHANISMS = ("gaussian", "tree")
 
 
@@ -46,7 +48,9 @@ class AdaptiveClip:
         """
         twice = 2 * self.count_noise(divisor)
         what = "AdaptiveClip.noise (divisor / 20 by default)"
-        allowed = f"> noise_multiplier / 2 = {noise_multiplier / 2:g}, or the count alone costs more than the step"
+        allowed = (
+            f"> noise_multiplier / 2 = {noise_multiplier / 2:g}, or the count alone costs more than the step"
+        )
         require(twice > noise_multiplier, what, self.count_noise(divisor), allowed)
         return float((noise_multiplier**-2 - twice**-2) ** -0.5)
 
@@ -80,8 +84,9 @@ class ClientDP:
 
     def __post_init__(self) -> None:
         settle(self)
-        if as_number(self.adaptive) == self.adaptive:  # a number is the quantile
-            object.__setattr__(self, "adaptive", AdaptiveClip(self.adaptive))  # type: ignore[arg-type]
+        quantile = as_number(self.adaptive)
+        if not math.isnan(quantile):
+            object.__setattr__(self, "adaptive", AdaptiveClip(quantile))
         for name in ("clip", "noise_multiplier"):
             require_number(getattr(self, name), f"ClientDP.{name}", above=0, below=math.inf, allowed="> 0")
         require_number(self.delta, "ClientDP.delta", above=0, below=1, allowed="in (0, 1)")

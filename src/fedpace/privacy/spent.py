@@ -27,9 +27,7 @@ class Privacy:
 
     @property
     def accounting(self) -> Accounting:
-        return Accounting(
-            self.adjacency, self.noise_multiplier, self.clients, self.cohort, self.tree_steps
-        )
+        return Accounting(self.adjacency, self.noise_multiplier, self.clients, self.cohort, self.tree_steps)
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)

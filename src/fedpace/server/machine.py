@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
 from fedpace.algorithm import Algorithm
-from fedpace.errors import ConfigError, DivergedError, ProtocolError, RemoteError, require, require_count
+from fedpace.errors import DivergedError, ProtocolError, RemoteError, require, require_count
 from fedpace.link import NonFiniteError, ResyncError
 from fedpace.link.wire.frame import Kind, expect
 from fedpace.pace import ByShare
 from fedpace.pace.available import Available
 from fedpace.pace.protocol import Order, WakeAt, awaited
-from fedpace.privacy import NoiseSource, Privacy, PrivateSum, SeededNoise
+from fedpace.privacy import NoiseSource, PrivateSum, SeededNoise
 from fedpace.random import stream
 from fedpace.server.admission import Admission, is_amount, is_count, shown
 from fedpace.server.journey import Decoded, Journey
@@ -23,11 +22,12 @@ from fedpace.server.messages import Answer, Parcel, Receipt, Skipped, Step, Step
 from fedpace.server.models import Models
 from fedpace.server.orders import Orders
 from fedpace.server.private import PrivateRun
-from fedpace.server.state import Counts, Failures, ServerState
+from fedpace.server.state import Failures, ServerState, registered
+from fedpace.server.view import ServerView
 from fedpace.vector import Vector, freeze
 
 
-class Server:
+class Server(ServerView):
     """Driven by messages, by the clock, and by nothing else.
 
     A driver reports what happened (`receive`, `lost`, `left`, `joined`, `woke`) and, before time moves on, asks
@@ -51,7 +51,7 @@ class Server:
         noise: NoiseSource | None = None,
     ) -> None:
         require_count(clients, "clients")
-        self._private: PrivateRun | None = None
+        self._private = None
         if algorithm.privacy is not None:
             self._private = PrivateRun.of(algorithm.privacy, algorithm, clients)
             algorithm = self._private.rules(algorithm, noise or SeededNoise(seed))
@@ -71,7 +71,7 @@ class Server:
             pace=algorithm.pace.init(clients),
             down=self.down.init(x, clients),
             control=algorithm.correction.init(x, clients) if algorithm.correction is not None else None,
-            samples=_registered(samples, clients),
+            samples=registered(samples, clients),
             absent=set() if present is None else set(range(clients)) - set(present),
         )
         self.state.versions.keeps = algorithm.pace.keeps
@@ -80,67 +80,6 @@ class Server:
         self._parcel_key: tuple[int, int, int] | None = None
         self._shares: Vector | None = None
         self._dispatching = False
-
-    # ------------------------------------------------------------ what a driver may read
-
-    @property
-    def version(self) -> int:
-        """Server steps taken."""
-        return self.state.version
-
-    @property
-    def model(self) -> Vector:
-        return self.state.x
-
-    @property
-    def wake_at(self) -> float | None:
-        """When to call `woke`, if at all."""
-        return self.state.wake_at
-
-    @property
-    def counts(self) -> Counts:
-        """Counters of received updates, by outcome."""
-        return self.state.counts
-
-    @property
-    def optimizer_counts(self) -> dict[str, int]:
-        """Counters of the server optimizer, where it has any."""
-        count = getattr(self.algorithm.server_opt, "counts", None)
-        return {} if count is None else dict(count(self.state.opt))
-
-    @property
-    def unused(self) -> int:
-        """Updates taken that are in no step yet."""
-        m = self.state.members
-        return len(set(zip(m.clients, m.sessions, strict=True))) + len(self.state.kept)
-
-    @property
-    def present(self) -> int:
-        """How many clients are available."""
-        return self.clients - len(self.state.absent)
-
-    @property
-    def unavailable(self) -> Set[int]:
-        """Clients that are not chosen: absent ones, and those that have contributed as often as they may."""
-        absent = self.state.absent
-        return absent if self._private is None else absent | self._private.excluded(self.state.settled)
-
-    @property
-    def privacy(self) -> Privacy | None:
-        """What was spent until now, in a private run."""
-        return None if self._private is None else self._private.spent(self.state.settled)
-
-    @property
-    def exhausted(self) -> str | None:
-        """Why a private run may take no further step; None: it may."""
-        return None if self._private is None else self._private.exhausted(self.state.settled)
-
-    def is_present(self, client: int) -> bool:
-        return client not in self.state.absent
-
-    def last_taken(self, client: int) -> int:
-        """The last session of this client that was taken: what it is told when it connects again."""
-        return self.state.heard.get(client, 0)
 
     def used(self, update: Update) -> Vector:
         """The vector this update decodes to, before any clipping; changes nothing."""
@@ -319,21 +258,13 @@ class Server:
             s.bad_steps.clear()
             self._models.publish(s)
             if self._private is not None:
-                step = self._accounted(step, self._private)
+                step = self._private.accounted(step, self.algorithm.pace, s)
         else:
             s.bad_steps.add(*step.clients)
             self._give_up_if_hopeless(
                 s.bad_steps, "steps were not finite and not taken", "the learning rates"
             )
         return step
-
-    def _accounted(self, step: Step, private: PrivateRun) -> Step:
-        """The step with what was spent; clients that a new tree allows again are free places' candidates."""
-        s = self.state
-        if private.begins_tree(s.settled):
-            for client in set(step.clients) - s.absent:
-                self.algorithm.pace.joined(client, s.pace)
-        return replace(step, epsilon=private.spent(s.settled).epsilon)
 
     def _offer_kept(self) -> bool:
         """Offer the waiting updates to the new step, in order; True if that makes the next one due."""
@@ -467,11 +398,3 @@ class Server:
     def _draw(self) -> np.random.Generator:
         self.state.draws += 1
         return stream(self.seed, "select", self.state.draws)
-
-
-def _registered(samples: Sequence[float] | None, clients: int) -> dict[int, float]:
-    if samples is None:
-        return {}
-    if len(samples) != clients:
-        raise ConfigError(f"samples must be one number for each of {clients} clients; got {len(samples)}")
-    return {client: float(n) for client, n in enumerate(samples)}

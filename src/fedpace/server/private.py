@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 
 from fedpace.algorithm import Algorithm
 from fedpace.errors import ConfigError, require
+from fedpace.pace import Pace
 from fedpace.privacy import Accounting, ClientDP, NoiseSource, Privacy, PrivateSum, accounting_of
 from fedpace.privacy.aggregation import PrivateSumState
 from fedpace.privacy.pacing import private_pace
+from fedpace.server.messages import Step
+from fedpace.server.state import ServerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class PrivateRun:
         accounting = accounting_of(rule, algorithm.pace, clients)
         if rule.delta >= 1 / clients:
             warnings.warn(
-                f"delta {rule.delta:g} is no less than 1 / {clients} clients: it allows a client's data to be published",
+                f"delta {rule.delta:g} is no less than 1 / {clients} clients: it allows to publish a client's data",
                 stacklevel=4,
             )
         most = None if rule.epsilon is None else accounting.most_uses(rule.epsilon, rule.delta)
@@ -54,9 +57,7 @@ class PrivateRun:
             counts=not per_step,
             limit=None if per_step else self._limit,
         )
-        return replace(
-            algorithm, pace=private_pace(pace, amplified=per_step), aggregate=total, privacy=None
-        )
+        return replace(algorithm, pace=private_pace(pace, amplified=per_step), aggregate=total, privacy=None)
 
     @property
     def _limit(self) -> int | None:
@@ -68,9 +69,12 @@ class PrivateRun:
         """Clients that may not contribute now."""
         return state.spent | state.in_tree if state.in_tree else state.spent
 
-    def begins_tree(self, state: PrivateSumState) -> bool:
-        """Clients excluded until now may contribute again."""
-        return self.rule.tree and not state.in_tree
+    def accounted(self, step: Step, pace: Pace, s: ServerState) -> Step:
+        """The step with what was spent; with a new tree all its clients may be chosen again."""
+        if self.rule.tree and not s.settled.in_tree:
+            for client in set(step.clients) - s.absent:
+                pace.joined(client, s.pace)
+        return replace(step, epsilon=self.spent(s.settled).epsilon)
 
     def exhausted(self, state: PrivateSumState) -> str | None:
         """Why no further step may be taken."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fedpace.aggregate.protocol import Contribution
+from fedpace.errors import ConfigError
 from fedpace.server.holds import Holds
 from fedpace.server.versions import Versions
 from fedpace.vector import Vector
@@ -76,3 +78,12 @@ class ServerState:
     bad_updates: Failures = field(default_factory=Failures)
     bad_steps: Failures = field(default_factory=Failures)
     step_norms: tuple[float, ...] = ()  # ||x_t - x_{t-1}||^2, newest first, where a link asks for them
+
+
+def registered(samples: Sequence[float] | None, clients: int) -> dict[int, float]:
+    """n_i by client."""
+    if samples is None:
+        return {}
+    if len(samples) != clients:
+        raise ConfigError(f"samples must be one number for each of {clients} clients; got {len(samples)}")
+    return {client: float(n) for client, n in enumerate(samples)}

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedpace.client import Client, ClientConfig, ClientState, Delivery, Session, Times
 from fedpace.compute.protocol import Engine, Task
-from fedpace.errors import RemoteError, StalledError, Stop
+from fedpace.errors import RemoteError, StalledError
 from fedpace.pace.protocol import Continuous, Interruptible, OnDemand
 from fedpace.server import Broadcast, Interrupt, Parcel, Poll, Send, Server, Step, Update
 from fedpace.server.messages import Steps
@@ -84,7 +84,7 @@ class Simulation:
             Phase.START: self._start,
         }
         until = rounds if pause is None else min(rounds, pause)
-        self._stop_if_exhausted()
+        audience.stop_for(server.exhausted)  # a resumed run may be
         while server.version < until and audience.stop is None:
             if not line.heap:
                 raise StalledError(
@@ -352,18 +352,11 @@ class Simulation:
         for step in steps:
             if isinstance(step, Step):
                 self._tell(Observer.stepped, step, self.now, self.state.tally)
+                self.audience.stop_for(self.server.exhausted)
             else:
                 for client, session in zip(step.clients, step.sessions, strict=True):
                     self._tell(Observer.ended, client, session, "refused")
-        if steps:
-            self._stop_if_exhausted()
         self._want_dispatch()
-
-    def _stop_if_exhausted(self) -> None:
-        """A private run ends before its budget is exceeded."""
-        reason = self.server.exhausted
-        if reason is not None:
-            self.audience.stop = self.audience.stop or Stop(reason)
 
     def _sent_down(self, number: int | None, parcel: Parcel, copies: int = 1) -> None:
         self.state.tally.bytes_down += copies * parcel.size_bytes
