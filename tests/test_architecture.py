@@ -36,11 +36,12 @@ RANKS = (
     {"client"},
     {"compute"},
     {"sim"},
-    {"tasks", "record", "theory", "citations", "check"},
+    {"tasks", "record", "theory", "citations", "check", "interruption"},
     {"algorithms", "experiment"},
     {"study"},
     {"reproduce", "bench", "deploy"},
     {"cli"},
+    {"__main__"},
 )
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
 MAY_ALSO = {("local", "fedpace.aggregate.protocol")}  # corrections see the same updates as aggregation

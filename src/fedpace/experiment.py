@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ from fedpace.algorithm import Algorithm
 from fedpace.citations import papers
 from fedpace.compute import Task, engine
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
+from fedpace.interruption import interruptible
 from fedpace.record import Checkpoints, History, Run
+from fedpace.record.rows import Entry
 from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.inference import OtherTensors
 from fedpace.record.run.progress import shown
 from fedpace.record.run.reporter import Reporter, counts, reporter_of, under_way
-from fedpace.record.store.booked import EVERY, Booked, StoreAs
+from fedpace.record.store.booked import Booked, StoreAs
 from fedpace.record.store.checkpointer import Checkpointer
 from fedpace.record.store.identity import identity
 from fedpace.record.store.partition import client_metric, partition
@@ -133,16 +135,21 @@ def _saved(store: StoreAs, **asked_for: Any) -> Run:
 
     require(asked_for["checkpoint"] is None, "checkpoint", asked_for["checkpoint"], "None for a saved run")
     require(not asked_for["keep_models"], "keep_models", True, "False for a saved run")
-    database, task = Store(), asked_for["task"]
-    what = booked(store, **asked_for)
+    database, what = Store(), booked(store, **asked_for)
 
-    def work(writer: Observer, folder: Path) -> Run:
-        plan = Checkpoints(folder, EVERY, at_end=False)
-        changed = {"checkpoint": plan, "observers": [writer, *asked_for["observers"]]}
-        return with_client_metric(simulate(**{**asked_for, **changed}), task)
+    def work(writer: Observer, entry: Entry) -> Run:
+        plan = Checkpoints(database.folder(entry.name), store.every, store.previous, at_end=False)
+        opened = store.opened or (lambda *_: nullcontext(()))
+        with opened(entry.name, entry.experiment) as others:
+            watching = [writer, *asked_for["observers"], *others, interruption]
+            run = simulate(**{**asked_for, "checkpoint": plan, "observers": watching})
+        if interruption.signal is not None and run.stopped is not None:
+            raise InterruptedRun(run, interruption.signal)
+        return with_client_metric(run, asked_for["task"])
 
     try:
-        return obtain(database, what, time.monotonic, work)
+        with interruptible() as interruption:
+            return obtain(database, what, time.monotonic, work)
     finally:
         database.close()
 
@@ -174,6 +181,7 @@ def booked(
         arguments=store.arguments,
         about={**known, **store.about},
         stopped_is_over=store.stopped_is_over,
+        new=store.new,
     )
 
 
@@ -215,7 +223,7 @@ def _evaluated(history: History) -> bool:
 
 def _devices(simulation: Simulation) -> dict[str, str]:
     """How long a local step takes, where that depends on the model."""
-    step_s = simulation.devices.population.step_s
+    step_s = getattr(simulation.devices.population, "step_s", None)
     return {"local_step": str(step_s)} if isinstance(step_s, ForModel) else {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -92,6 +93,11 @@ def shortened(v: Vector, bound: float) -> Vector:
         peak = float(np.abs(v).max())
         length = peak * float(np.linalg.norm(v / peak))
     return v if length <= bound else v * (bound / length)
+
+
+def model_sha256(x: Vector) -> str:
+    """Of the flat vector's little-endian bytes."""
+    return hashlib.sha256(x.astype(x.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
 
 
 def is_finite(v: Vector) -> bool:

@@ -84,7 +84,7 @@ def test_krum_takes_the_update_that_is_closest_to_the_others() -> None:
     """n = 5, f = 1: the squares to the two nearest are 1 + 9, 1 + 4, 1 + 4, 1 + 9, ...: the first of the tie."""
     rows = [[0.0], [1.0], [3.0], [4.0], [100.0]]
     np.testing.assert_array_equal(
-        Krum(1).scores(gathered.Gathered(tuple(map(np.array, rows))))[:4], [10, 5, 5, 10]
+        Krum(1).scores(gathered.GatheredUpdates(tuple(map(np.array, rows))))[:4], [10, 5, 5, 10]
     )
     assert combined(Krum(1), rows)[0] == 1.0
     assert combined(Krum(1, keep=2), rows)[0] == 2.0
@@ -95,7 +95,7 @@ def test_an_enormous_update_spoils_only_its_own_distances() -> None:
     rows = np.random.default_rng(3).normal(size=(6, 40))
     exact = ((rows[:5, None] - rows[None, :5]) ** 2).sum(-1)
     rows[5] = 1e140
-    squares = squared_distances(gathered.Gathered(tuple(rows)))
+    squares = squared_distances(gathered.GatheredUpdates(tuple(rows)))
     np.testing.assert_allclose(squares[:5, :5], exact, rtol=1e-12, atol=1e-12)
 
 
@@ -175,7 +175,7 @@ def test_samples_that_a_client_claims_count_for_nothing() -> None:
 )
 def test_memory_is_that_of_the_updates_and_a_quarter(rule: Any) -> None:
     rows = tuple(np.random.default_rng(9).normal(size=(40, 100_000)).astype(np.float32))
-    state = gathered.Gathered(rows, tuple(np.linspace(0, 1, 40)))
+    state = gathered.GatheredUpdates(rows, tuple(np.linspace(0, 1, 40)))
     tracemalloc.start()
     rule.result(state)
     peak = tracemalloc.get_traced_memory()[1]

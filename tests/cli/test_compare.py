@@ -64,6 +64,33 @@ def test_several_seeds_are_means_with_a_spread(fedpace) -> None:
     assert row.count("±") == 2
 
 
+def test_several_seeds_are_compared_with_the_baseline_and_written(fedpace, tmp_path) -> None:
+    files = {name: tmp_path / f"t.{name}" for name in ("latex", "markdown", "csv", "report")}
+    words = [word for name, path in files.items() for word in (f"--{name}", path)]
+    said = fedpace(
+        "compare",
+        "fedavg",
+        "fedsgd",
+        *SMALL,
+        "--seeds",
+        2,
+        "--baseline",
+        "fedsgd",
+        "--name",
+        "two/rows",
+        *words,
+    )
+    assert said.code == 0 and "accuracy minus fedsgd's" in said.out and "Holm" in said.out
+    assert r"\begin{tabular}" in files["latex"].read_text()
+    assert files["markdown"].read_text().startswith("|  | accuracy |")
+    assert files["csv"].read_text().count("\n") == 5  # a header, two rows of two seeds
+    assert "fedsgd" in files["report"].read_text()
+    assert "two/rows/fedsgd/1" in fedpace("runs").out
+    assert fedpace("report", "two/rows", "-o", tmp_path / "again.html").code == 0
+    assert fedpace("resume", "two/rows/fedavg/0", "--quiet").code == 0
+    assert fedpace("runs", "delete", "two").code == 0 and "no saved runs" in fedpace("runs").out
+
+
 def test_an_algorithm_that_diverges_does_not_stop_the_others(fedpace) -> None:
     words = ("--clients", 10, "--model", "mlp", "--rounds", 4, "--quiet")
     said = fedpace("compare", "fedavg", "fedgm", *words, "--set", "fedavg.server_lr=1e15")
@@ -76,7 +103,7 @@ def test_an_algorithm_that_diverges_does_not_stop_the_others(fedpace) -> None:
     ("words", "message"),
     [
         (["--target", "accuracy"], "--target must be METRIC=VALUE such as accuracy=0.8; got 'accuracy'"),
-        (["--target", "acuracy=0.9"], "metric of --target must be one of accuracy, "),
+        (["--target", "acuracy=0.9"], "metric of the target must be one of accuracy, "),
         (["--target", "accuracy=90"], "--target accuracy must be a share in [0, 1], such as 0.9; got 90"),
         (["--set", "bufer=3"], "parameter of fedavg must be one of "),
         (["--seeds", "0"], "--seeds must be a whole number >= 1; got '0'"),

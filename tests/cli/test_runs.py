@@ -13,6 +13,7 @@ from fedpace.cli import VERBS
 from fedpace.cli.entry import parser_of
 from fedpace.disk.locks import locked
 from fedpace.record.store.store import Store
+from results import unnamed
 
 SMALL = ("--clients", 10, "--model", "softmax", "--rounds", 4, "--quiet")
 PAGE = Path(__file__).parents[2] / "docs" / "runs.md"
@@ -48,14 +49,14 @@ def test_its_arguments_make_it_again(fedpace, tmp_path) -> None:
     arguments = Store()["night"].arguments
     assert str(devices) in arguments
     fedpace("run", *arguments, "--no-store", "--quiet", "--json", tmp_path / "b.json")
-    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert unnamed(tmp_path / "a.json") == unnamed(tmp_path / "b.json")
 
 
 def test_a_finished_run_shows_its_result_again(fedpace, tmp_path) -> None:
     first = fedpace("run", "fedavg", *SMALL[:-1], "--name", "night", "--json", tmp_path / "a.json")
     again = fedpace("resume", "night", "--json", tmp_path / "b.json")
     assert again.code == 0 and again.out == first.out
-    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert unnamed(tmp_path / "a.json") == unnamed(tmp_path / "b.json")
 
 
 def test_a_diverged_run_is_kept_as_such(fedpace) -> None:
@@ -85,7 +86,7 @@ def test_an_interrupted_run_goes_on_to_the_same_file(fedpace, tmp_path, monkeypa
     assert [record.version for record in store.history(store["night"].id)] == [1, 2, 3]
     assert (store.folder("night") / "checkpoint.safetensors").exists()
     assert fedpace("resume", "night", "--quiet", "--json", tmp_path / "resumed.json").code == 0
-    assert (tmp_path / "resumed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+    assert unnamed(tmp_path / "resumed.json") == unnamed(tmp_path / "whole.json")
     assert sorted(file.name for file in store.folder("night").iterdir()) == [
         "lock",
         "model.safetensors",
@@ -119,7 +120,7 @@ def test_a_stopped_run_ends_well_and_is_resumed_to_the_same_file(fedpace, tmp_pa
     assert [record.version for record in store.history(entry.id)] == [1, 2, 3]
     assert "stopped" in fedpace("runs", "list").out
     assert fedpace("resume", "night", "--quiet", "--json", tmp_path / "resumed.json").code == 0
-    assert (tmp_path / "resumed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+    assert unnamed(tmp_path / "resumed.json") == unnamed(tmp_path / "whole.json")
     assert (store["night"].status, store["night"].note) == ("done", "")
     assert artifacts.load(store, store["night"]).stopped is None
 
@@ -137,7 +138,7 @@ def test_a_run_killed_before_its_first_checkpoint_starts_over(fedpace, tmp_path)
     killed = store.begin(name="killed", **facts, **about)
     store.add(killed.id, store.history(whole.id)[:2])
     assert fedpace("resume", "killed", "--quiet", "--json", tmp_path / "b.json").code == 0
-    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert unnamed(tmp_path / "a.json") == unnamed(tmp_path / "b.json")
     assert store["killed"].status == "done" and store.history(killed.id) == store.history(whole.id)
 
 

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from fedpace.cli.signals import interruptible
+from fedpace.interruption import interruptible
 from fedpace.record.store import checkpoint
 from fedpace.record.store.store import Store
+from results import unnamed
 
 ROOT = Path(__file__).parents[2]
 RUN = (
@@ -29,7 +30,8 @@ WORDS = RUN.split()
 # The run waits at step 20 until a signal has come, or until its standard input says go.
 SLOW = """
 import select, sys
-from fedpace.cli import main, signals
+from fedpace import interruption as signals
+from fedpace.cli import main
 from fedpace.record.store.writer import Writer
 
 came, recorded, seen = signals.Interruption.came, Writer.recorded, []
@@ -115,7 +117,7 @@ def test_a_checkpoint_is_saved_and_the_run_goes_on_to_the_same_bits(
     head, _ = checkpoint.read(home / "runs" / "night" / checkpoint.CURRENT)
     assert head["version"] == 20
     assert fedpace("resume", "night", "--quiet", "--json", home / "r.json").code == 0
-    assert (home / "r.json").read_bytes() == whole
+    assert unnamed(home / "r.json") == whole
 
 
 def test_workers_that_are_told_too_do_not_spoil_it(home: Path) -> None:
@@ -140,7 +142,7 @@ def test_what_is_ignored_stays_ignored(name: str, home: Path, whole: bytes) -> N
         os.killpg(process.pid, number)
         _, said = process.communicate("go\n", timeout=600)
     assert (process.returncode, said) == (0, "")
-    assert result.read_bytes() == whole
+    assert unnamed(result) == whole
 
 
 def test_a_terminal_that_closes(home: Path) -> None:
@@ -181,7 +183,8 @@ def test_signals_that_come_while_the_result_is_written_do_not_cut_it_short(home:
     """A terminal that closes sends SIGHUP twice: once by the shell, once by the kernel."""
     code = """
 import signal, sys
-from fedpace.cli import book, main
+from fedpace.cli import main
+from fedpace.record.store import booking as book
 from fedpace.record.store.writer import Writer
 recorded, end = Writer.recorded, book.end
 def told(self, record, x):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedpace import Algorithm, Run, algorithms
-from fedpace.deploy import join_async, serve_async
+from fedpace.deploy import Owner, join_async, serve_async
 from fedpace.deploy.local import LocalNetwork
 from fedpace.server import Step
 from fedpace.tasks import quadratics
@@ -73,6 +73,9 @@ class Bed:
         self.network: LocalNetwork
         self.clients: dict[int, asyncio.Task[str]] = {}
         self.server: asyncio.Task[Run]
+        self.tasks: dict[int, Any] = {}  # of clients that have only their own data
+        self.owners: dict[int, Owner] = {}
+        self.leaving: dict[int, Callable[[], None]] = {}  # makes a client leave
         self.version = 0  # of the last step that was reported
 
     def run(self, script: Script | None = None) -> Run:
@@ -100,10 +103,17 @@ class Bed:
         serving = serve_async(self.algorithm, TASK, self.network.listen(), self.place, **options)
         self.server = asyncio.ensure_future(serving)
 
-    def join(self, number: int, **options: Any) -> None:
+    def join(self, number: int) -> None:
         place = self.folder / f"client-{number}" if self.disks else None
-        options = {"data": number, "folder": place} | options
-        joining = join_async(TASK, self.network.client(number), **options)
+        task = self.tasks.get(number, TASK)
+        joining = join_async(
+            task,
+            self.network.client(number),
+            data=number if task.clients == CLIENTS else 0,
+            folder=place,
+            owner=self.owners.get(number),
+            stoppable=lambda leave: self.leaving.__setitem__(number, leave),
+        )
         self.clients[number] = asyncio.ensure_future(joining)
 
     def _stepped(self, step: Step, _: object) -> None:

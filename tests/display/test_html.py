@@ -7,6 +7,8 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+import torch
+from torch import nn
 
 import fedpace
 from fedpace.display import html
@@ -75,6 +77,17 @@ def test_a_rule_that_the_example_does_not_fit_is_plain_text() -> None:
 def test_a_task_shows_how_its_data_is_split() -> None:
     task = fedpace.tasks.load("digits", clients=5, partition="classes:2")
     assert "5 clients with" in words(task._repr_html_())
+
+
+def test_own_data_is_shown_where_it_is_labelled_and_in_memory() -> None:
+    x = torch.zeros(6, 2)
+    labelled = [(x, torch.arange(6) % 3), (x, torch.zeros(6, dtype=torch.long))]
+    task = fedpace.tasks.from_torch(nn.Linear(2, 3), nn.CrossEntropyLoss(), labelled, labelled[0])
+    page = task._repr_html_()
+    assert page is not None and "2 clients with 6 samples each" in words(page)
+    assert len([box for box in parsed(page).iter() if box.tag == "rect"]) == 2 + 3 + 1
+    numbers = [(x, torch.zeros(6, 3))]
+    assert fedpace.tasks.from_torch(nn.Linear(2, 3), nn.MSELoss(), numbers, numbers[0])._repr_html_() is None
 
 
 def test_values_are_text_and_nothing_else() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from fedpace.cli import experiment, output
 from fedpace.cli.monitoring import add_track_option
 from fedpace.cli.parser import Parser
+from fedpace.record.store.booked import EVERY
 
-EVERY = "60s"  # real time between checkpoints
 _WORDS = (
     "task",
     "clients",
@@ -42,7 +42,14 @@ def _add_run_store_options(parser: argparse.ArgumentParser) -> None:
 
 def add_store_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("run store")
+    group.add_argument("--name", metavar="NAME", help="save the runs as NAME/row/seed (default: free names)")
     group.add_argument("--no-store", action="store_true", help="do not save the runs")
+
+
+def add_table_options(group: argparse._ArgumentGroup) -> None:
+    """Files with the table of a study."""
+    group.add_argument("--latex", metavar="FILE", help="write the table for a paper (booktabs)")
+    group.add_argument("--markdown", metavar="FILE", help="write the table in Markdown")
 
 
 def add_checkpoint_option(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:

@@ -28,6 +28,10 @@ VERBS = {
     "timeline": "Draw a client timeline and summarise it per client.",
     "advise": "Compute learning-rate limits, bounds, delays and recommended rates before a run.",
     "data": "Download, import, verify and inspect data sets.",
+    "deploy": "Make a study for real clients, try it here, and manage who may take part.",
+    "serve": "Serve a study to real clients.",
+    "join": "Take part in a study with this machine's own data.",
+    "replay": "Run a deployed run again from its journal, offline.",
     "bench": "Benchmark fedpace against plain torch loops on this machine.",
 }
 

@@ -41,7 +41,7 @@ def require_writable(args: argparse.Namespace) -> None:
 
 def finish_with(work: Callable[[], Run], task: Task, args: argparse.Namespace, verb: str) -> int:
     """Do the work, then write and show the run, or the partial run if it ended early."""
-    from fedpace.cli.signals import interruptible
+    from fedpace.interruption import interruptible
 
     with interruptible():
         try:
@@ -62,7 +62,7 @@ def _finish(run: Run, task: Task, args: argparse.Namespace) -> None:
     from fedpace.record.run import timeline
 
     if args.json:
-        files.write(args.json, run.to_json().encode())
+        files.write(args.json, run.to_json(named=True).encode())
     if args.timeline:
         timeline.write(run.timeline(), args.timeline)
     if args.save:

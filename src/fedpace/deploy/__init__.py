@@ -8,7 +8,7 @@ replay                 the run again from its journal, offline
 from fedpace.deploy.expectations import Patience
 from fedpace.deploy.journal.keeper import JournalLimits
 from fedpace.deploy.measures import model_sha256
-from fedpace.deploy.participant import Owner
+from fedpace.deploy.owner import Owner
 from fedpace.deploy.replay import Replay, replay
 from fedpace.deploy.running import join, join_async, serve, serve_async
 

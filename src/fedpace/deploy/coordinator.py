@@ -12,16 +12,16 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from fedpace.deploy import messages
+from fedpace.deploy.dispatching import Dispatcher, Outgoing
 from fedpace.deploy.expectations import Awaited, Expectation
 from fedpace.deploy.inputs import Input, InputKind
 from fedpace.deploy.measures import model_sha256, weighted
 from fedpace.deploy.messages import Envelope, Message, MessageKind
-from fedpace.deploy.state import CoordinatorState
 from fedpace.deploy.terms import Terms
 from fedpace.errors import RemoteError
 from fedpace.link.codecs.dense import encode_dense
 from fedpace.pace.protocol import Continuous, Interruptible
-from fedpace.server import Broadcast, Interrupt, Order, Parcel, Poll, Send, Server, Step, Update
+from fedpace.server import Step, Update
 from fedpace.server.admission import is_amount
 from fedpace.server.messages import Steps
 from fedpace.sim.observer import StepRecord
@@ -29,27 +29,15 @@ from fedpace.vector import Layout, Vector
 
 MOST_METRICS = 64
 
-Outgoing = tuple[int, Message]  # to which client
 
-
-class Coordinator:
+class Coordinator(Dispatcher):
     """Drives one server. `steps_taken` has the newest steps and their models, for whoever reports them."""
 
     def __init__(self, terms: Terms, initial: Vector, layout: Layout, run: bytes) -> None:
-        self.terms, self.envelope = terms, Envelope(run, terms.plan.digest)
-        self.server = Server(
-            terms.bound(layout),
-            initial,
-            terms.clients,
-            seed=terms.seed,
-            last=terms.rounds,
-            samples=terms.samples,
-            present=(),
-        )
+        self.envelope = Envelope(run, terms.plan.digest)
+        super().__init__(terms, initial, layout)
         self.initial, self.initial_sha256 = self.server.model, model_sha256(self.server.model)
-        self.state = CoordinatorState()
         self.steps_taken: list[Step] = []
-        self._out: list[Outgoing] = []
         self._handlers: dict[MessageKind, Callable[[int, Message], None]] = {
             MessageKind.HELLO: self._greeted,
             MessageKind.UPDATE: self._updated,
@@ -67,11 +55,6 @@ class Coordinator:
     @property
     def finished(self) -> bool:
         return self.server.version >= self.terms.rounds
-
-    @property
-    def stamp(self) -> tuple[int, int]:
-        """This server at this moment: a client that saw a later one than it ever was tells that it is an old copy."""
-        return self.state.incarnations[-1][0], self.state.position
 
     @property
     def wake_at(self) -> float | None:
@@ -149,70 +132,6 @@ class Coordinator:
             if self.server.wake_at is None or self.server.wake_at > self.state.now:
                 return
             self._take_steps(self.server.woke(self.state.now))
-
-    # ------------------------------------------------------------ orders of the machine
-
-    def _carry_out(self, order: Order) -> None:
-        match order:
-            case Send(client, version, round):
-                self._expect(client, Awaited.TRAINING, version, round)
-                self._send_model(client, version, round)
-            case Broadcast(version, round):
-                self._broadcast(version, round)
-            case Poll(client):
-                self._expect(client, Awaited.POLL)
-                self._send(client, self._stamped(MessageKind.POLL))
-            case Interrupt(client, version, round):
-                self._expect(client, Awaited.INTERRUPT, version, round)
-                self._interrupt(client, version, round)
-
-    def _broadcast(self, version: int, round: int) -> None:
-        """To the clients that wait for it; to all where they train until they are interrupted."""
-        s = self.state
-        s.broadcast = (version, round)
-        if isinstance(self.terms.behaviour, Interruptible):
-            ready = [client for client in sorted(s.connected) if self.server.is_present(client)]
-        else:
-            ready = [client for client, newer_than in sorted(s.wanting.items()) if version > newer_than]
-        for client in ready:
-            s.wanting.pop(client, None)
-            self._offer(client)
-
-    def _offer(self, client: int) -> None:
-        """Send the newest broadcast to a client that is ready for it."""
-        assert self.state.broadcast is not None
-        version, round = self.state.broadcast
-        if isinstance(self.terms.behaviour, Continuous) and client not in self.state.expected.clients:
-            self._expect(client, Awaited.TRAINING, version, round)
-        self._send_model(client, version, round)
-
-    def _interrupt(self, client: int, version: int, round: int) -> None:
-        if client not in self.state.connected:
-            return
-        averages = getattr(self.terms.behaviour, "averaging", None) is not None
-        parcel = self._retrieve(client, version, round) if averages else None
-        header = {
-            "round": round,
-            "model": None if parcel is None else messages.model_header(parcel),
-            "stamp": list(self.stamp),
-        }
-        self._send(client, Message(MessageKind.INTERRUPT, header, {} if parcel is None else parcel.frames))
-
-    def _send_model(self, client: int, version: int, round: int) -> None:
-        """Nothing for a client without a connection: it says what it lacks when it is back."""
-        if client in self.state.connected:
-            parcel = self._retrieve(client, version, round)
-            header = {**messages.model_header(parcel), "stamp": list(self.stamp)}
-            self._send(client, Message(MessageKind.MODEL, header, parcel.frames))
-
-    def _retrieve(self, client: int, version: int, round: int) -> Parcel:
-        parcel = self.server.retrieve(client, version, round)
-        self.state.sent[client] = (version, round)
-        self.state.tally.bytes_down += parcel.size_bytes
-        return parcel
-
-    def _expect(self, client: int, what: Awaited, version: int = -1, round: int = -1) -> None:
-        self.state.expected.expect(client, what, version, round, self.state.now, self.terms.patience)
 
     # ------------------------------------------------------------ messages of clients
 
@@ -431,9 +350,3 @@ class Coordinator:
                 known = (step.version, s.now, step.clients, step.staleness, up, down)
                 s.steps.append(StepRecord(*known, clipped=step.clipped))
                 self.steps_taken.append(step)
-
-    def _stamped(self, kind: MessageKind) -> Message:
-        return Message(kind, {"stamp": list(self.stamp)})
-
-    def _send(self, client: int, message: Message) -> None:
-        self._out.append((client, message))

@@ -11,7 +11,7 @@ import numpy as np
 
 from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.expectations import Patience
-from fedpace.deploy.journal.files import Files, write_whole
+from fedpace.deploy.journal.files import FileLayer, write_whole
 from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.terms import Terms
 from fedpace.errors import CheckpointError, ConfigError, StorageError
@@ -49,7 +49,7 @@ class Genesis:
         """A new one, which has seen nothing yet."""
         return Coordinator(self.terms, self.initial, self.layout, self.run)
 
-    def write(self, files: Files) -> None:
+    def write(self, files: FileLayer) -> None:
         terms = self.terms
         head = {
             "run": self.run.hex(),
@@ -73,7 +73,7 @@ def new_run(task: str, terms: Terms, initial: Vector, layout: Layout) -> Genesis
     return Genesis(os.urandom(16), task, terms, freeze(initial.copy()), layout)
 
 
-def read(files: Files, rules: Mapping[str, Callable[..., Any]] | None = None) -> Genesis | None:
+def read(files: FileLayer, rules: Mapping[str, Callable[..., Any]] | None = None) -> Genesis | None:
     """The beginning of the run in this folder; None if there is none. `rules` of one's own may occur in its plan."""
     if NAME not in files.names():
         return None

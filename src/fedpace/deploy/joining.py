@@ -12,13 +12,13 @@ from fedpace.compute.protocol import Request
 from fedpace.deploy import messages
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.messages import Message, MessageKind
-from fedpace.deploy.participant import Owner, Participant, Reaction
+from fedpace.deploy.owner import Owner
+from fedpace.deploy.participant import Participant
+from fedpace.deploy.reaction import Reaction
 from fedpace.deploy.threads import to_the_end
 from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected
 from fedpace.errors import RemoteError
 from fedpace.vector import Layout, Vector
-
-OWNER_S = 10.0  # how often the owner is asked again whether it takes work
 
 
 class LocalTask(Protocol):
@@ -78,9 +78,8 @@ class Joining:
         data: int = 0,
         owner: Owner | None = None,
         memory: ClientMemory | None = None,
-        owner_s: float = OWNER_S,
     ) -> None:
-        self.task, self.transport, self.memory, self._owner_s = task, transport, memory, owner_s
+        self.task, self.transport, self.memory = task, transport, memory
         owner = Owner() if owner is None else owner
         self.participant = Participant(task.layout, task.initial, task.samples(data), data, owner)
         if memory is not None:
@@ -97,6 +96,8 @@ class Joining:
             while True:
                 reaction = self._handle(await self._happened.get())
                 await self._react(reaction)
+                if reaction.error is not None:
+                    raise reaction.error
                 if reaction.bye is not None:
                     return reaction.bye
         finally:
@@ -117,7 +118,7 @@ class Joining:
 
     async def _look_up(self) -> None:
         while True:
-            await asyncio.sleep(self._owner_s)
+            await asyncio.sleep(self.participant.owner.ask_every_s)
             self._happened.put_nowait(MessageKind.READY)
 
     def _handle(self, what: object) -> Reaction:

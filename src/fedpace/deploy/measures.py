@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 
-from fedpace.vector import Vector
+from fedpace.vector import model_sha256
 
-
-def model_sha256(x: Vector) -> str:
-    """Of the flat vector's little-endian bytes."""
-    return hashlib.sha256(x.astype(x.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
+__all__ = ["model_sha256", "weighted"]
 
 
 def weighted(measured: Mapping[int, tuple[float, Mapping[str, float]]]) -> dict[str, float]:

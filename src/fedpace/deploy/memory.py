@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedpace.deploy.messages import Envelope
-from fedpace.deploy.participant import Participant, Remembered
+from fedpace.deploy.participant import Participant
+from fedpace.deploy.reaction import Remembered
 from fedpace.disk import files
 from fedpace.errors import CheckpointError, ConfigError
 from fedpace.record.store import checkpoint

@@ -7,72 +7,28 @@ messages, stop the training under way, begin another.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from fedpace.client import Client, ClientConfig, ClientState, Session
-from fedpace.compute.protocol import Request
+from fedpace.client import Client, ClientConfig, Session
 from fedpace.deploy import messages
 from fedpace.deploy.measures import model_sha256
 from fedpace.deploy.messages import Envelope, Message, MessageKind
-from fedpace.deploy.plan import RunPlan
-from fedpace.errors import RemoteError, require
+from fedpace.deploy.owner import Owner
+from fedpace.deploy.plan import RunPlan, digest
+from fedpace.deploy.reaction import Reaction, Remembered
+from fedpace.errors import ConfigError, RemoteError, require
 from fedpace.link import Dense
 from fedpace.pace.protocol import Continuous, Interruptible
 from fedpace.server import Parcel, Update
+from fedpace.sim.training import request
 from fedpace.vector import Layout, Vector, freeze
 
 NO_RUN = bytes(16)
 ORIGINS = 4  # sessions that may wait for an answer, and some more
 REUSE_ANY = -1  # any broadcast is wanted, also one that was trained on before
-
-Accept = Callable[[], bool]
-ChooseSteps = Callable[[int], int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """What the owner of a client decides.
-
-    `accept()`: whether it takes work now (battery, hours). `steps(planned)`: how many local steps it takes, 1..planned.
-    `rules`: rules of one's own that may occur in a plan. `expect`: the digest, in hexadecimal, of the only plan that it
-    takes part in.
-    """
-
-    accept: Accept = lambda: True
-    steps: ChooseSteps = lambda planned: planned
-    rules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    expect: str | None = None
-
-    def read(self, text: str) -> RunPlan:
-        """The plan, if it is one the owner takes part in."""
-        plan = RunPlan.read(text, self.rules)
-        pinned = self.expect is None or plan.digest.hex() == self.expect.lower()
-        require(pinned, "the plan's digest", plan.digest.hex(), f"{self.expect}, as its owner expects")
-        return plan
-
-
-@dataclass(slots=True)
-class Remembered:
-    """What a client keeps on its disk."""
-
-    client: ClientState = field(default_factory=ClientState)
-    acknowledged: int = 0  # its last session that it knows was taken: its memories are those after that one
-    stamp: tuple[int, int] = (0, 0)  # the latest server it heard from
-    initial: Vector | None = None  # the server's, where this machine made another one
-    origins: dict[int, int] = field(default_factory=dict)  # session -> where its model is in the journal
-
-
-@dataclass(slots=True)
-class Reaction:
-    save: bool = False
-    send: list[Message] = field(default_factory=list)
-    stop: bool = False
-    train: Request | None = None
-    evaluate: tuple[int, Vector] | None = None  # version and model
-    bye: str | None = None  # the run is over, or it cannot take part; why
 
 
 class Participant:
@@ -181,10 +137,16 @@ class Participant:
             self._settle(header)
 
     def _begin_run(self, run: bytes, header: Mapping[str, Any]) -> None:
-        plan = self.owner.read(header["plan"])
         if run != self.envelope.run:  # what it remembers is of another run
             self.memory = Remembered(stamp=tuple(header["stamp"]))
-        self.envelope, self.plan_text, self.seed = Envelope(run, plan.digest), plan.text, header["seed"]
+        self.envelope = Envelope(run, digest(header["plan"]))
+        try:
+            plan = self.owner.read(header["plan"])
+        except ConfigError as error:
+            self._say(Message(MessageKind.LEAVE))
+            self._reaction.error = error
+            return
+        self.plan_text, self.seed = plan.text, header["seed"]
         made = self.initial(self.seed) if self.memory.initial is None else self.memory.initial
         if model_sha256(made) == header["initial"]:
             self._start(plan, header, made)
@@ -269,20 +231,7 @@ class Participant:
         require(1 <= steps <= session.steps, "steps of a session", steps, f"in 1..{session.steps}")
         client.state.running = session = replace(session, steps=steps)
         self._reaction.save = True
-        self._reaction.train = self._request(session)
-
-    def _request(self, session: Session) -> Request:
-        return Request(
-            client=self._client.number,
-            data=self.data,
-            session=session.number,
-            start=session.start,
-            version=session.version,
-            local=self._client.config.algorithm.local,
-            steps=session.steps,
-            seed=self.seed,
-            correction=session.correction,
-        )
+        self._reaction.train = replace(request(client, session), data=self.data)
 
     def _polled(self, message: Message) -> None:
         if self._client.polled():
@@ -358,19 +307,14 @@ class Participant:
             return  # the answer to a message that was repeated
         another = client.acknowledged(receipt)
         self.memory.acknowledged = max(self.memory.acknowledged, receipt.taken)
-        if not receipt.accepted:
-            self._start_over(upload)
+        if not receipt.accepted:  # one that trains continuously may train on the same model again
+            client.state.seen = min(client.state.seen, upload.version - 1)
         if another:
             self._upload()
         deferred, self._deferred = self._deferred, None
         if deferred is not None:
             self._interrupted(deferred)
         self._want()
-
-    def _start_over(self, upload: Update) -> None:
-        """A refused update: a client that trains continuously may train on the same model again."""
-        state = self._client.state
-        state.seen = min(state.seen, upload.version - 1)
 
     # ------------------------------------------------------------ what it asks for
 

@@ -50,17 +50,22 @@ class RunPlan:
         }
         try:
             algorithm = evaluate(ast.parse(text, mode="eval").body, names)
-        except (SyntaxError, RecursionError, MemoryError) as error:
-            raise ConfigError(
-                f"a plan must be the text of an algorithm; got {text[:80]!r} ({error})"
-            ) from None
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(f"a plan must be the text of an algorithm; got {text[:80]!r}") from None
         require(isinstance(algorithm, Algorithm), "a plan", text[:80], "the text of an Algorithm")
         refuse_literal(algorithm)
         return cls(algorithm, text)
 
     @property
     def digest(self) -> bytes:
-        return hashlib.sha256(self.text.encode()).digest()
+        return digest(self.text)
+
+
+def digest(text: str) -> bytes:
+    """SHA-256 of a plan's text."""
+    return hashlib.sha256(text.encode()).digest()
 
 
 def refuse_literal(algorithm: Algorithm) -> None:

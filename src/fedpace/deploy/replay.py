@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fedpace.client import Client, ClientConfig, ClientState
-from fedpace.compute.protocol import Request, Task
+from fedpace.compute.protocol import Task
 from fedpace.deploy import genesis, messages
 from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.genesis import Genesis
@@ -27,6 +27,7 @@ from fedpace.errors import ConfigError, DivergedError, RemoteError
 from fedpace.pace.protocol import Interruptible
 from fedpace.record import Run
 from fedpace.server import Parcel, Update
+from fedpace.sim.training import request
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,18 +190,7 @@ class Retraining:
             machine.interrupt(update.steps)
         else:
             machine.finish()
-        request = Request(
-            client=machine.number,
-            data=machine.number,
-            session=session.number,
-            start=session.start,
-            version=session.version,
-            local=self._config.algorithm.local,
-            steps=session.steps,
-            seed=self._config.seed,
-            correction=session.correction,
-        )
-        return machine.encode(self.task.solve(request))
+        return machine.encode(self.task.solve(request(machine, session)))
 
     @staticmethod
     def _receipt(machine: Client, message: Message) -> None:

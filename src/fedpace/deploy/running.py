@@ -20,7 +20,7 @@ from fedpace.deploy.journal.files import DiskFiles
 from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits
 from fedpace.deploy.measures import model_sha256
 from fedpace.deploy.memory import ClientMemory
-from fedpace.deploy.participant import Owner
+from fedpace.deploy.owner import Owner
 from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.serving import Serving, Told
 from fedpace.deploy.terms import Terms

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from fedpace.deploy import inputs, messages
-from fedpace.deploy.coordinator import Coordinator, Outgoing
+from fedpace.deploy.coordinator import Coordinator
+from fedpace.deploy.dispatching import Outgoing
 from fedpace.deploy.inputs import Input, InputKind
 from fedpace.deploy.journal import Journal
 from fedpace.deploy.messages import Message, MessageKind

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from fedpace.errors import StorageError
-from fedpace.untrusted import Number, Whole, fits
+from fedpace.untrusted import Number, Whole, brief, fits
 
 if TYPE_CHECKING:
     from fedpace.sim.observer import StepRecord
@@ -163,6 +163,24 @@ def _read(row: Any, name: str, is_json: bool) -> Any:
         return json.loads(value)
     except (ValueError, TypeError, RecursionError):
         return None
+
+
+def facts(entry: Entry) -> dict[str, str]:
+    """Configuration, command, versions and machine, as text."""
+    command = " ".join(["fedpace run", *entry.arguments]) if entry.arguments else ""
+    groups = {
+        group: ", ".join(f"{name} {value}" for name, value in entry.about.get(group, {}).items())
+        for group in ("versions", "machine")
+    }
+    return {**entry.experiment, "command": command, **groups}
+
+
+def clients(entry: Entry) -> int:
+    """Those of the task, including those that never participated."""
+    text = entry.experiment.get("clients", "")
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise StorageError(f"the run store has a damaged run, {entry.name!r}: its clients are {brief(text)}")
+    return int(text)
 
 
 def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> dict[str, object]:

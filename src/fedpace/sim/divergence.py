@@ -12,9 +12,9 @@ from fedpace.compute.protocol import Request, Task
 from fedpace.server_opt import Momentum
 from fedpace.vector import Vector, freeze, is_finite
 
-CLIENTS = 5  # of those that it happened to
-SESSIONS = 10  # one after another, each from the end of the one before
-GROWTH = 1e3  # local training that moves this many times as far as at first is on its way to infinity
+CLIENTS = 2  # of those that it happened to
+SESSIONS = 5  # one after another, each from the end of the one before
+GROWTH = 100.0  # local training that moves this many times as far as at first is on its way to infinity
 
 
 def advice(algorithm: Algorithm, task: Task, seed: int, clients: Sequence[int]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -37,15 +38,19 @@ def prepare(
     """
     require_count(rounds, "rounds")
     require_count(seed, "seed", low=0)
-    chosen = (population or Population.from_times(1.0)).for_model(
-        lambda: getattr(task, "multiply_accumulates", None)
-    )
-    devices = chosen.bind(task.clients, seed)
+    devices = _for_model(population or Population.from_times(1.0), task).bind(task.clients, seed)
     x = task.initial(seed)
     rules = _with_period(algorithm.bound(task.layout, task.clients, task.samples), task, devices, x)
     server = Server(rules, x, task.clients, seed=seed, last=rounds, samples=_samples(algorithm, task))
     slab = None if spill is None else Slab(spill)
     return Simulation(server, task, devices, engine, *observers, eager=eager, slab=slab)
+
+
+def _for_model(population: Population, task: Task) -> Population:
+    """The devices as fast as they are with this task's model, where it tells its cost; any other value as it is."""
+    fit: Any = getattr(population, "for_model", None)
+    fitted: Population = fit(lambda: getattr(task, "multiply_accumulates", None)) if fit else population
+    return fitted
 
 
 def _samples(algorithm: Algorithm, task: Task) -> list[float] | None:

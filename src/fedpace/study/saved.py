@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fedpace.algorithm import Algorithm
-from fedpace.errors import ConfigError, StorageError, require, require_count, unknown
+from fedpace.compute import Task
+from fedpace.errors import ConfigError, require, require_count
 from fedpace.experiment import simulate
-from fedpace.record import Run
-from fedpace.record.rows import Entry, Listed
-from fedpace.record.run.evaluation import every
+from fedpace.record import Run, rows
+from fedpace.record.rows import Entry
 from fedpace.record.store import artifacts
 from fedpace.record.store.booked import StoreAs
 from fedpace.record.store.booking import OVER
@@ -26,10 +26,11 @@ from fedpace.study.compare import TargetLike, target_of
 from fedpace.study.rebuild import algorithm_from, evaluation_from, population_from, task_from
 from fedpace.study.study import Study, main_metric
 from fedpace.study.trial import StudyRun, TaskLike, TaskOfSeed
-from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+__all__ = ["OVER", "SavedRun", "SavedRuns", "runs"]
 
 
 def runs() -> SavedRuns:
@@ -62,43 +63,44 @@ class SavedRuns:
     def study(
         self, name: str, *, target: TargetLike | None = None, metric: str | None = None, baseline: str = ""
     ) -> Study:
-        """The runs that `compare(..., store=name)` saved, as far as they are over."""
-        entries = [entry for entry in self.store.study(name) if entry.status in (*OVER, "stopped")]
-        if not entries:
-            raise unknown("study", name, {run.partition("/")[0] for run in self.names() if "/" in run})
-        rows: dict[str, list[StudyRun]] = {}
-        for entry in entries:
-            rows.setdefault(row_of(entry), []).append(study_run(self.store, entry))
+        """The runs that `compare(..., store=name)` saved."""
+        return self.among([name], target=target, metric=metric, baseline=baseline, title=name)
+
+    def among(
+        self,
+        names: Sequence[str],
+        *,
+        target: TargetLike | None = None,
+        metric: str | None = None,
+        baseline: str = "",
+        title: str = "",
+    ) -> Study:
+        """These runs, and the runs of these studies, side by side; those that differ in their seed only are one row."""
+        entries = [self.store[each] for name in names for each in self.store.names(name)]
+        found: dict[str, list[StudyRun]] = {}
+        for label, entry in zip(_labels(entries), entries, strict=True):
+            found.setdefault(label, []).append(study_run(self.store, entry))
         goal = target_of(target)
-        known = next(
-            (each.run.metrics for own in rows.values() for each in own if each.run.metrics), {"loss": 0.0}
-        )
-        return Study(rows, metric or (goal[0] if goal else main_metric(known)), goal, baseline, name)
+        known = next((each.run.metrics for own in found.values() for each in own if each.run.metrics), {})
+        chosen = metric or (goal[0] if goal else main_metric(known or {"loss": 0.0}))
+        in_order = {row: sorted(own, key=lambda each: each.run.seed) for row, own in found.items()}
+        return Study(in_order, chosen, goal, baseline, title)
 
     def delete(self, name: str) -> None:
         """Forget a run, or all runs of a study, and their files."""
-        inside = [entry.name for entry in self.store.study(name)]
-        for each in inside or [name]:
+        for each in self.store.names(name):
             self.store.delete(each)
 
     def to_pandas(self) -> DataFrame:
         """One line per run: name, configuration and how far it is."""
         import pandas
 
-        rows = [
-            {
-                "name": run.name,
-                "algorithm": run.algorithm,
-                "task": run.task,
-                "seed": run.seed,
-                "rounds": run.rounds,
-                "steps": run.steps,
-                "state": run.status,
-                **run.metrics,
-            }
+        shown = ("name", "algorithm", "task", "seed", "rounds", "steps")
+        lines = [
+            {**{name: getattr(run, name) for name in shown}, "state": run.status, **run.metrics}
             for run in self.store.listing()
         ]
-        return pandas.DataFrame(rows)
+        return pandas.DataFrame(lines)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -115,7 +117,7 @@ class SavedRun:
     @property
     def state(self) -> str:
         """done | stopped | diverged | stalled | interrupted | failed | running, or died: no process works on it."""
-        return state(self.store, self.entry)
+        return self.store.state(self.entry)
 
     def load(self) -> Run:
         """The run as it is: its history, its model once it is over. The algorithm is its text if it is not ours."""
@@ -135,15 +137,17 @@ class SavedRun:
     ) -> Run:
         """Go on to the end; of a run that is over, its result.
 
-        Fedpace's own algorithms, tasks and devices are rebuilt from their text, others must be given and must match.
-        `rounds`: as many steps instead; more than before make the run longer: it is run again from the start, and
-        equals a run of that length. `options`: `workers`, `progress`, `observers` and others of `simulate` that do
-        not decide the outcome.
+        Fedpace's own algorithms, tasks and devices are rebuilt from their text, and functions `module:function` from
+        their names; others must be given and must match.
+        `rounds`: more steps than before make the run longer: it is run again from the start, and equals a run of
+        that length. `options`: `workers`, `progress`, `observers` and others of `simulate` that do not decide the
+        outcome.
         """
-        parts = self._parts(algorithm, task, population)
-        asked = self._asked(self.entry.rounds if rounds is None else rounds)
-        if asked["rounds"] != self.entry.rounds:
-            self._extend(asked, parts)
+        parts = self.parts(algorithm, task, population)
+        steps = self.entry.rounds if rounds is None else rounds
+        if steps != self.entry.rounds:
+            self.extended(steps, **parts)
+        asked = {"rounds": steps, "seed": self.entry.seed, "evaluate_every": self.evaluate_every}
         return simulate(**parts, **asked, **options, store=StoreAs(self.name))
 
     def delete(self) -> None:
@@ -154,78 +158,79 @@ class SavedRun:
             f"{self.name}: {self.entry.algorithm} on {self.entry.task}, seed {self.entry.seed}, {self.state}"
         )
 
-    # ------------------------------------------------------------ what it was
+    # ------------------------------------------------------------ its configuration
 
-    def _parts(
-        self, algorithm: AlgorithmLike | None, task: TaskLike | None, population: Population | None
+    def parts(
+        self,
+        algorithm: AlgorithmLike | None = None,
+        task: TaskLike | None = None,
+        population: Population | None = None,
     ) -> dict[str, Any]:
-        """The experiment's parts, as they were: given, or rebuilt from their text."""
-        text = self.entry.experiment
-        places = self.entry.about.get("made_by", {})
+        """Algorithm, task and population as they were: given, or rebuilt from their names or their text."""
+        text, places = self.entry.experiment, self.entry.about.get("made_by", {})
         source: TaskLike = task if task is not None else places.get("task") or task_from(text["task"])
         made_task = TaskOfSeed(source)(self.entry.seed)
-        rebuilt = (
+        given = (
             places.get("algorithm") or algorithm_from(text["algorithm"]) if algorithm is None else algorithm
         )
-        given: AlgorithmLike = rebuilt
         made = algorithm_of(given, made_task.clients, self.entry.rounds)
         devices = population if population is not None else _devices(text["population"])
-        parts = {"algorithm": made, "task": made_task, "population": devices}
-        for name, value in parts.items():
+        found = {"algorithm": made, "task": made_task, "population": devices}
+        for name, value in found.items():
             same = described(value) == text[name]
             require(same, f"{name} of {self.name}", value, f"the one it was begun with, {text[name][:150]}")
-        return parts
+        return found
 
-    def _asked(self, rounds: int) -> dict[str, Any]:
-        require_count(rounds, "rounds", low=max(1, self.entry.rounds))
-        interval = evaluation_from(self.entry.experiment.get("evaluate every", "None"))
-        return {"rounds": rounds, "seed": self.entry.seed, "evaluate_every": interval}
+    @property
+    def evaluate_every(self) -> Any:
+        return evaluation_from(self.entry.experiment.get("evaluate every", "None"))
 
-    def _extend(self, asked: dict[str, Any], parts: dict[str, Any]) -> None:
-        algorithm: Algorithm = parts["algorithm"]
+    def extended(
+        self,
+        rounds: int,
+        algorithm: Algorithm,
+        task: Task,
+        population: Population | None,
+        arguments: Sequence[str] = (),
+    ) -> SavedRun:
+        """The run with more steps than it was begun with, to be run from the start."""
+        require_count(rounds, "rounds", low=self.entry.rounds)
         scheduled = isinstance(algorithm.server_opt, Stages)
-        require(not scheduled, "rounds", asked["rounds"], "as before: the server's stages depend on them")
+        require(not scheduled, "rounds", rounds, "as before: the server's stages depend on them")
         require(not self.store.is_alive(self.entry), "a run to extend", self.name, "one nobody is working on")
-        options = {**asked, "evaluate_every": every(asked["evaluate_every"]), "keep_models": False}
-        about = identity(**{**parts, **options})
+        options = {"rounds": rounds, "evaluate_every": self.evaluate_every, "keep_models": False}
+        about = identity(algorithm, task, population, self.entry.seed, None, **options)
         clear(self.store.folder(self.name))
-        self.store.set(self.entry.id, "interrupted", note=f"extended to {asked['rounds']} steps")
-        self.store.extend(self.entry.id, asked["rounds"], about, fingerprint(about))
-
-
-def state(store: Store, entry: Entry | Listed) -> str:
-    """Its status; a run that no process works on any more has died. The others need not be asked about."""
-    if entry.status == "running" and not store.is_alive(entry):
-        return "died"
-    return entry.status
-
-
-def row_of(entry: Entry) -> str:
-    """Its row in a study; for a run that is in none, its own name."""
-    return str(entry.about.get("study", {}).get("row", entry.name))
+        self.store.set(self.entry.id, "interrupted", note=f"extended to {rounds} steps")
+        self.store.extend(self.entry.id, rounds, about, fingerprint(about), arguments)
+        return SavedRun(self.store, self.store[self.name])
 
 
 def study_run(store: Store, entry: Entry) -> StudyRun:
     """A saved run as a study has it."""
-    run = SavedRun(store, entry).load()
-    return StudyRun(run, state(store, entry), clients_of(entry), entry.note, facts_of(entry), entry.about)
+    run, state = SavedRun(store, entry).load(), store.state(entry)
+    return StudyRun(run, state, rows.clients(entry), entry.note, rows.facts(entry), entry.about)
 
 
-def clients_of(entry: Entry) -> int:
-    text = entry.experiment.get("clients", "")
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise StorageError(f"the run store has a damaged run, {entry.name!r}: its clients are {brief(text)}")
-    return int(text)
+def _labels(entries: Sequence[Entry]) -> list[str]:
+    """The rows of these runs: a study's own; of others, one for those that differ in their seed only."""
+    groups: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(_without_seed(entry), []).append(entry)
+    return [_label(entry, groups[_without_seed(entry)]) for entry in entries]
 
 
-def facts_of(entry: Entry) -> dict[str, str]:
-    """Configuration, command, versions and machine, as text."""
-    facts = dict(entry.experiment)
-    if entry.arguments:
-        facts["command"] = " ".join(["fedpace run", *entry.arguments])
-    for group in ("versions", "machine"):
-        facts[group] = ", ".join(f"{name} {value}" for name, value in entry.about.get(group, {}).items())
-    return facts
+def _label(entry: Entry, group: Sequence[Entry]) -> str:
+    if "study" in entry.about:
+        return str(entry.about["study"]["row"])
+    repeated = len(group) > 1 and len({each.seed for each in group}) == len(group)
+    return f"{entry.algorithm} ({group[0].name} ...)" if repeated else entry.name
+
+
+def _without_seed(entry: Entry) -> tuple[str, ...]:
+    """What decides the outcome, but the seed and what it decides."""
+    kept = (text for name, text in entry.experiment.items() if name not in ("seed", "initial model"))
+    return tuple(re.sub(r"\bseed=\d+|sha256 [0-9a-f]+", "", text) for text in kept)
 
 
 def _devices(text: str) -> Population | None:

@@ -118,7 +118,7 @@ class Study:
     def cells(self, *, real_time: bool = False) -> TextTable:
         """One row each: metrics, cost, number of seeds."""
         names = _accuracy_first(dict.fromkeys(name for row in self.summary.values() for name in row.metrics))
-        cost = ["steps", "virtual time", "up", "down", *(["real time"] if real_time else [])]
+        cost = ["steps", "virtual time", "uploaded", "downloaded", *(["real time"] if real_time else [])]
         repeated = len(self.seeds) > 1
         header = ["", *names, *(f"→ {name}" if self.target else name for name in cost), *["seeds"] * repeated]
         rows = [

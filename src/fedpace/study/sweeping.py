@@ -19,15 +19,25 @@ from fedpace.sim import Population
 from fedpace.study.build import call
 from fedpace.study.compare import folders_of, with_algorithm
 from fedpace.study.study import Study, main_metric, require_metric
-from fedpace.study.sweep import Everything, Grid, Hopeless, Point, Sampler, Settings, best_first, picture
+from fedpace.study.sweep import (
+    STOP_ABOVE,
+    Everything,
+    Grid,
+    Hopeless,
+    Point,
+    Sampler,
+    Settings,
+    best_first,
+    picture,
+)
 from fedpace.study.table import TextTable
 from fedpace.study.trial import Setup, StudyRun, TaskLike, TaskOfSeed, seeds_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 MOST_POINTS = 100_000  # of a grid
-STOP_ABOVE = 100.0
 SEARCHES = ("grid", "tpe")
 
 PointTold = Callable[[Point, int, int], None]  # a point, how many are done, how many there will be
@@ -62,6 +72,22 @@ class SweepStudy(Study):
             for point in self.ranked
         ]
         return TextTable(header, rows, "r" * len(header))
+
+    def to_pandas(self) -> DataFrame:
+        """One line per point, the best first: its settings, mean, standard deviation, state and real seconds."""
+        import pandas
+
+        lines = [
+            {
+                **point.settings,
+                self.metric: point.mean,
+                "spread": point.spread,
+                "state": point.states[-1],
+                "real_seconds": point.real_seconds,
+            }
+            for point in self.ranked
+        ]
+        return pandas.DataFrame(lines)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """The metric over the grid: a line, a heat map, or one map for each value of a third setting."""

@@ -3,6 +3,7 @@
     quadratics   exact quadratics in float64, the laboratory
     load         data sets, partitions and networks by name
     from_torch   your own module and data
+    ModelOnly    your own module alone: what a server of a deployment has
 
 Torch is imported when `load` or `from_torch` is first used.
 """
@@ -16,6 +17,7 @@ from fedpace.tasks.partition import PARTITIONS
 from fedpace.tasks.quadratics import Quadratics, quadratics
 
 if TYPE_CHECKING:
+    from fedpace.tasks.model_only import ModelOnly
     from fedpace.tasks.named import LoadedTask, load
     from fedpace.tasks.own import OwnTask, from_torch
     from fedpace.tasks.torch_task import TorchTask
@@ -25,6 +27,7 @@ __all__ = [
     "PARTITIONS",
     "TASKS",
     "LoadedTask",
+    "ModelOnly",
     "OwnTask",
     "Quadratics",
     "TorchTask",
@@ -58,6 +61,7 @@ MODELS = {
 _LAZY = {
     "LoadedTask": "named",
     "load": "named",
+    "ModelOnly": "model_only",
     "OwnTask": "own",
     "from_torch": "own",
     "TorchTask": "torch_task",

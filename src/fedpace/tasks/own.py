@@ -12,12 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fedpace.display import html
 from fedpace.errors import ConfigError, require
 from fedpace.tasks.datasets.data import check_labels
 from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fingerprint import sha256
 from fedpace.tasks.mapped import examples
 from fedpace.tasks.objective import Measure, Objective, Sum, accuracy, calling
+from fedpace.tasks.partition.html import split_html
 from fedpace.tasks.signature import signature
 from fedpace.tasks.torch_task import TorchTask
 from fedpace.tasks.whole import try_metric
@@ -54,6 +56,16 @@ class OwnTask(TorchTask):
     def __repr__(self) -> str:
         shape = f"parameters={self.layout.size}, clients={self.clients}, samples={sum(self.sizes)}"
         return f"from_torch({self.name}, {shape}, sha256 {self._digest})"
+
+    def _repr_html_(self) -> str | None:
+        """Classes by clients, where the data is in memory and labelled; None means plain text."""
+        labels = [part.targets for part in self._data_sets if isinstance(part, Tensors)]
+        plain = len(labels) == self.clients and all(each.ndim == 1 and each.min() >= 0 for each in labels)
+        if not plain or "accuracy" not in self.objective.metrics:
+            return None
+        classes = 1 + max(int(each.max()) for each in labels)
+        columns = [np.bincount(each.numpy(), minlength=classes) for each in labels]
+        return split_html(self.name, np.stack(columns, axis=1), html.text(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return from_torch, (self._model, *self._made_of)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
-from fedpace.aggregate.robust.gathered import Gathered, Gathering, Rows
+from fedpace.aggregate.robust.gathered import GatheredUpdates, Gathering, Rows
 from fedpace.errors import ConfigError, require, require_count
 from fedpace.vector import Vector
 
@@ -43,11 +43,11 @@ class Bucketed(Gathering):
             raise ConfigError("Bucketed must have updates with a random stream; got one without")
         return tuple(update.rng().random(update.count).tolist())
 
-    def result(self, state: Gathered) -> tuple[Vector, Gathered]:
+    def result(self, state: GatheredUpdates) -> tuple[Vector, GatheredUpdates]:
         order = np.argsort(state.keys, kind="stable").tolist()
         groups = tuple(tuple(order[low : low + self.size]) for low in range(0, len(order), self.size))
         total, memory = self.rule.remembering(Buckets(state, groups), state.memory)
-        return total, Gathered(memory=memory)
+        return total, GatheredUpdates(memory=memory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class GatheredUpdates:
     """The updates that came so far, discounted by age, with multiplicity."""
 
     rows: tuple[Vector, ...] = ()
@@ -76,18 +76,20 @@ class Gathering:
         """The fewest updates of a step that the rule takes."""
         return 1
 
-    def init(self, x: Vector, clients: int) -> Gathered:
+    def init(self, x: Vector, clients: int) -> GatheredUpdates:
         require(clients >= self.fewest, "clients", clients, f">= {self.fewest} for {self!r}")
-        return Gathered()
+        return GatheredUpdates()
 
-    def add(self, update: Contribution, start: Vector, x: Vector, state: Gathered) -> Gathered:
+    def add(self, update: Contribution, start: Vector, x: Vector, state: GatheredUpdates) -> GatheredUpdates:
         factor = discount(self.staleness, update.staleness)
         row = update.delta if factor == 1.0 else kernels.scaled(update.delta, factor)
-        return Gathered(state.rows + (row,) * update.count, state.keys + self.drawn(update), state.memory)
+        return GatheredUpdates(
+            state.rows + (row,) * update.count, state.keys + self.drawn(update), state.memory
+        )
 
-    def result(self, state: Gathered) -> tuple[Vector, Gathered]:
+    def result(self, state: GatheredUpdates) -> tuple[Vector, GatheredUpdates]:
         total, memory = self.remembering(state, state.memory)
-        return total, Gathered(memory=memory)
+        return total, GatheredUpdates(memory=memory)
 
     def remembering(self, rows: Rows, memory: Vector | None) -> tuple[Vector, Vector | None]:
         """The rule with what it remembers; most rules remember nothing."""

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fedpace.cli import arguments, execution, experiment, show
-from fedpace.cli.monitoring import Monitoring
-from fedpace.cli.parser import number
+from fedpace.cli import arguments, experiment, studies
 from fedpace.cli.population import population
-from fedpace.errors import DivergedError, StalledError, unknown
-from fedpace.untrusted import brief, visible
+from fedpace.cli.target import target
+from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
-    from fedpace.compute.protocol import Task
-    from fedpace.record import Run
-    from fedpace.record.report.compare import Target
-    from fedpace.record.store.store import Store
-
-HEADER = ("", "accuracy", "loss", "steps", "virtual time", "uploaded", "downloaded", "real time")
+    from fedpace.study.study import Study
+    from fedpace.study.trial import StudyRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,109 +22,59 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", type=target, metavar="METRIC=VALUE", help="show the cost of reaching it: accuracy=0.8"
     )
+    parser.add_argument(
+        "--baseline", metavar="ALGORITHM", help="take differences from it (default: the first)"
+    )
     experiment.add_seeds(parser, "algorithm")
     arguments.add_store_options(parser)
     out = parser.add_argument_group("output")
     out.add_argument("--plot", metavar="FILE", help="draw the metric over steps, time and traffic")
+    out.add_argument("--csv", metavar="FILE", help="write one line per run")
+    arguments.add_table_options(out)
+    out.add_argument("--report", metavar="FILE", help="write a web page (.html)")
     out.add_argument("--quiet", action="store_true", help="print the table only")
 
 
 def command(args: argparse.Namespace) -> int:
     """Run several algorithms on the same task and devices, side by side.
 
-    With --target: the server steps, virtual seconds, bytes and real seconds each needs to reach it.
+    With --target: the server steps, virtual seconds, bytes and real seconds each needs to reach it. With several seeds:
+    means with 95 % intervals, and differences from the first algorithm (or --baseline) with their p-values.
     `--set buffer=5` applies to every algorithm that has such a parameter, `--set fedbuff.buffer=5` to that one.
     Runs already in the run store are reused.
     """
-    from fedpace.record.report import compare, plot
-
-    if args.plot:
-        plot.require_picture(args.plot, "--plot")
-    runs = _all_runs(args)
-    caption = (
-        "" if args.target is None else "server steps, time and traffic to reach {} {:g}".format(*args.target)
-    )
-    rows = [(name, *_row(own, args.target)) for name, own in runs.items()]
-    show.table(HEADER, rows, align="lrrrrrrr", caption=caption)
-    if args.plot:
-        plot.save(compare.picture(runs, args.target, f"{args.task}, {args.clients} clients"), args.plot)
+    studies.require_writable(args, "csv", "latex", "markdown", "report")
+    study = _study(args)
+    studies.show_tables(study.tables(real_time=True))
+    studies.write(study, args, "latex", "markdown", "csv", "report")
     return 0
 
 
-def target(text: str) -> Target:
-    """`accuracy=0.8`, as argparse's `type`."""
-    name, _, value = text.partition("=")
-    try:
-        goal = number(value)
-    except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(
-            f"must be METRIC=VALUE such as accuracy=0.8; got {brief(text)}"
-        ) from None
-    if name == "accuracy" and not 0 <= goal <= 1:
-        raise argparse.ArgumentTypeError(f"accuracy must be a share in [0, 1], such as 0.9; got {value}")
-    return name, goal
+def _study(args: argparse.Namespace) -> Study:
+    from fedpace.study.compare import compare
 
-
-def _all_runs(args: argparse.Namespace) -> dict[str, list[Run]]:
-    """One run per algorithm and seed, identical to that of `fedpace run`."""
-    algorithms = experiment.make_algorithms(args.algorithms, args)
     settings = experiment.settings(args.algorithms, args)
-    devices, how, store = population(args.population), experiment.execution(args), execution.open_store(args)
-    runs: dict[str, list[Run]] = {name: [] for name in algorithms}
-    for seed in range(args.seed, args.seed + args.seeds):
-        task = experiment.load_task(args, seed)
-        if args.target is not None:
-            _require_metric(task, seed, args.target[0])
-        for name, algorithm in algorithms.items():
-            words = arguments.words(name, args, seed, settings[name].items())
-            what = execution.Experiment(algorithm, task, devices, seed, how, words)
-            runs[name].append(_one_run(what, store, quiet=args.quiet))
-    return runs
-
-
-def _require_metric(task: Task, seed: int, metric: str) -> None:
-    known = task.evaluate(task.initial(seed))
-    if metric not in known:
-        raise unknown("metric of --target", metric, known)
-
-
-def _one_run(what: execution.Experiment, store: Store | None, *, quiet: bool) -> Run:
-    """From the store, or new; the partial run if it ended early."""
-    label = f"{what.algorithm.name}, seed {what.seed}"
-    try:
-        run, entry = execution.obtain(what, store, Monitoring(progress=not quiet))
-    except (DivergedError, StalledError) as error:
-        print(f"fedpace compare: {label}: {error}", file=sys.stderr)
-        return error.run  # type: ignore[no-any-return]
-    if entry is not None and not quiet:
-        print(f"{label}: saved as {entry.name}", file=sys.stderr)
-    if entry is not None and entry.note:
-        print(visible(f"fedpace compare: {label}: {entry.note}"), file=sys.stderr)
-    return run
-
-
-def _row(runs: Sequence[Run], goal: Target | None) -> Sequence[str]:
-    """Means over seeds, with the standard deviation where there is one."""
-    from fedpace.record.report import compare
-    from fedpace.record.run.units import format_bytes, format_seconds
-
-    metrics = [_spread(compare.final(runs, name)) for name in ("accuracy", "loss")]
-    cost = compare.cost(runs, goal)
-    if cost is None:
-        return (*metrics, "not reached", "", "", "", "")
-    share = "" if cost.runs == len(runs) else f" ({cost.runs} of {len(runs)})"
-    return (
-        *metrics,
-        f"{cost.steps:.4g}{share}",
-        format_seconds(cost.virtual_seconds),
-        format_bytes(cost.bytes_up),
-        format_bytes(cost.bytes_down),
-        "" if cost.real_seconds is None else format_seconds(cost.real_seconds),
+    return compare(
+        experiment.make_algorithms(args.algorithms, args),
+        lambda seed: experiment.load_task(args, seed),
+        population(args.population),
+        rounds=args.rounds,
+        seeds=range(args.seed, args.seed + args.seeds),
+        target=args.target,
+        baseline=args.baseline,
+        workers=args.workers,
+        store=studies.store_of(args),
+        evaluate_every=args.evaluate_every,
+        compute=args.compute,
+        words=lambda row, seed: arguments.words(row, args, seed, settings[row].items()),
+        told=lambda row, found: _tell(row, found, quiet=args.quiet),
     )
 
 
-def _spread(value: tuple[float, float | None] | None) -> str:
-    if value is None:
-        return ""
-    mean, deviation = value
-    return f"{mean:.3f}" if deviation is None else f"{mean:.3f} ± {deviation:.3f}"
+def _tell(row: str, found: StudyRun, *, quiet: bool) -> None:
+    """A line for each run as it ends; one that failed is always told of."""
+    label, name = f"{row}, seed {found.run.seed}", found.run.summary.get("name")
+    if not found.completed:
+        print(visible(f"fedpace compare: {label}: {found.note}"), file=sys.stderr)
+    elif not quiet:
+        print(f"{label}: {f'saved as {name}' if name else found.state}", file=sys.stderr)

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import re
-from typing import TYPE_CHECKING
 
-from fedpace.cli import book
-from fedpace.errors import StorageError
-from fedpace.untrusted import brief
-
-if TYPE_CHECKING:
-    from fedpace.record.report.page import StoredRun
-    from fedpace.record.store.store import Entry, Store
+from fedpace.cli.target import target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="names from `fedpace runs list`")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="names of runs or studies; see `fedpace runs`")
     parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="default: %(default)s")
+    parser.add_argument("--target", type=target, metavar="METRIC=VALUE", help="show the cost of reaching it")
     parser.add_argument("--title", default="", metavar="TEXT", help="heading of the page")
 
 
@@ -25,37 +18,13 @@ def command(args: argparse.Namespace) -> int:
     """Write one web page about saved runs.
 
     Results, curves, client timeline, staleness, participation, traffic, configuration and papers to cite, in one
-    self-contained file.
+    self-contained file. Runs that differ in their seed only are one group, with means and intervals.
     """
     from fedpace.disk import files
-    from fedpace.record.report.page import page
-    from fedpace.record.store.store import Store
+    from fedpace.study.saved import runs
 
     output = files.require_writable(args.output, "--output")
-    store = Store()
-    stored = [_stored(store, store[name]) for name in args.runs]
-    files.write(output, page(stored, args.title).encode())
+    study = runs().among(args.runs, target=args.target, title=args.title)
+    study.report(output, args.title)
     print(output)
     return 0
-
-
-def _clients(entry: Entry) -> int:
-    text = entry.experiment.get("clients", "")
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise StorageError(f"the run store has a damaged run, {entry.name!r}: its clients are {brief(text)}")
-    return int(text)
-
-
-def _stored(store: Store, entry: Entry) -> StoredRun:
-    from fedpace.bibliography import PAPERS
-    from fedpace.record.report.page import StoredRun
-    from fedpace.record.store import artifacts
-
-    return StoredRun(
-        label=entry.name,
-        run=artifacts.load(store, entry),
-        clients=_clients(entry),
-        state=book.state(store, entry),
-        facts=book.facts(entry) | {"note": entry.note},
-        papers=[PAPERS[key] for key in entry.about.get("papers", ()) if key in PAPERS],
-    )

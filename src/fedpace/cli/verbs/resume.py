@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fedpace.cli import arguments, book, execution, monitoring, output
-from fedpace.cli.parser import processes
-from fedpace.errors import ConfigError
+from fedpace.cli import arguments, execution, monitoring, output
+from fedpace.cli.parser import count, processes
+from fedpace.record.store.booked import StoreAs
 
 if TYPE_CHECKING:
-    from fedpace.record import Run
+    from fedpace.study.saved import SavedRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=processes, metavar="N", help="worker processes (default: as before)"
     )
+    parser.add_argument("--rounds", type=count, metavar="N", help="more server steps than it was begun with")
     monitoring.add_track_option(parser)
     output.add_options(parser)
 
@@ -32,29 +34,37 @@ def command(args: argparse.Namespace) -> int:
     """Resume a run from its last checkpoint.
 
     The result is bit-identical to that of a run never interrupted. A run that was killed before its first
-    checkpoint starts over; one that is finished shows its result again.
+    checkpoint starts over; one that is finished shows its result again. With --rounds a run gets longer: it is run
+    again from the start, and equals a run of that length.
     """
     from fedpace.record.store import artifacts
-    from fedpace.record.store.store import Store
+    from fedpace.study.saved import OVER, runs
 
     output.require_writable(args)
     execution.check_options(args)
-    store = Store()
-    entry = store[args.name]
-    if not entry.arguments:
-        raise ConfigError(
-            f"{args.name} was started by a Python program; call it again with the same checkpoint folder"
-        )
-    what = execution.one_experiment(arguments.parse(entry.arguments, args.workers))
-    if entry.status in book.OVER:
+    saved = runs().open(args.name)
+    what = _experiment(saved, args)
+    if args.rounds is not None and args.rounds != saved.entry.rounds:
+        saved = saved.extended(args.rounds, what.algorithm, what.task, what.population, what.words)
+        what = replace(what, how={**what.how, "rounds": args.rounds})
+    if saved.entry.status in OVER:
         return output.finish_with(
-            lambda: artifacts.load(store, entry, what.algorithm), what.task, args, "resume"
+            lambda: artifacts.load(saved.store, saved.entry, what.algorithm), what.task, args, "resume"
         )
     watch = monitoring.requested(args)
+    store = StoreAs(args.name, every=args.checkpoint_every, previous=args.previous)
+    return output.finish_with(lambda: execution.simulated(what, watch, store), what.task, args, "resume")
 
-    def work() -> Run:
-        return execution.carry_on(
-            what, store, entry, watch, every=args.checkpoint_every, previous=args.previous
-        )
 
-    return output.finish_with(work, what.task, args, "resume")
+def _experiment(saved: SavedRun, args: argparse.Namespace) -> execution.Experiment:
+    """As `fedpace run` was told, or, for a run of a Python program, rebuilt from its configuration."""
+    words = list(saved.entry.arguments)
+    if words:
+        at = words.index("--rounds") if "--rounds" in words else None
+        if args.rounds is not None and at is not None:
+            words[at + 1] = str(args.rounds)
+        made = execution.one_experiment(arguments.parse(words, args.workers))
+        return replace(made, how={**made.how, "rounds": saved.entry.rounds})
+    parts = saved.parts()
+    how = {"rounds": saved.entry.rounds, "workers": args.workers or 1, "evaluate_every": saved.evaluate_every}
+    return execution.Experiment(**parts, seed=saved.entry.seed, how=how, words=())

@@ -7,9 +7,10 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli import book, listing, show
+from fedpace.cli import listing, show
 from fedpace.cli.parser import Parser
 from fedpace.errors import ConfigError
+from fedpace.record import rows
 from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
@@ -44,22 +45,21 @@ def command(args: argparse.Namespace) -> int:
         case "show":
             _show(store, store[args.name])
         case "delete":
-            numbers = {
-                name: store.number(name) for name in args.names
-            }  # all are there before the first one goes
-            for name in numbers:
-                store.delete(name)
+            names = [each for name in args.names for each in store.names(name)]
+            for each in dict.fromkeys(names):  # all are there before the first one goes
+                store.delete(each)
         case "export":
-            _export(store, [store[name] for name in args.names] or store.entries(), Path(args.output))
+            chosen = [store[each] for name in args.names for each in store.names(name)]
+            _export(store, chosen or store.entries(), Path(args.output))
         case _:
             _list(store)
     return 0
 
 
 def _list(store: Store) -> None:
-    rows = [_row(store, run) for run in store.listing()]
-    if rows:
-        listing.lines(HEADER, rows, align="lllrrrrll")
+    lines = [_row(store, run) for run in store.listing()]
+    if lines:
+        listing.lines(HEADER, lines, align="lllrrrrll")
     else:
         print(f"no saved runs in {store.home}")
 
@@ -72,7 +72,7 @@ def _row(store: Store, run: Listed) -> tuple[str, ...]:
         str(run.seed),
         f"{run.steps}/{run.rounds}",
         *(f"{run.metrics[name]:.4f}" if name in run.metrics else "" for name in ("accuracy", "loss")),
-        book.state(store, run),
+        store.state(run),
         f"{run.began:%Y-%m-%d %H:%M}",
     )
 
@@ -81,9 +81,9 @@ def _show(store: Store, entry: Entry) -> None:
     from fedpace.record.run.units import format_seconds
     from fedpace.record.store import artifacts
 
-    facts = [("state", book.state(store, entry)), ("note", entry.note)]
+    facts = [("state", store.state(entry)), ("note", entry.note)]
     facts += [("started", f"{entry.began:%Y-%m-%d %H:%M:%S} UTC")]
-    facts += book.facts(entry).items()
+    facts += rows.facts(entry).items()
     facts.append(("files", str(store.folder(entry.name))))
     facts.append(("real time", format_seconds(entry.summary.get("real_seconds", 0.0))))
     print(entry.name)
@@ -109,12 +109,12 @@ def _export(store: Store, entries: list[Entry], output: Path) -> None:
         raise ConfigError(f"--output must end in {' or '.join(kinds)}; got {str(output)!r}")
     require_writable(output, "--output")
     about = ("name", "algorithm", "task", "seed")
-    rows = []
+    lines = []
     for entry in entries:
         for record in map(asdict, store.history(entry.id)):
             learned = record.pop("metrics")
-            rows.append({name: getattr(entry, name) for name in about} | learned | record)
-    _write(pandas.DataFrame(rows), output)
+            lines.append({name: getattr(entry, name) for name in about} | learned | record)
+    _write(pandas.DataFrame(lines), output)
     print(output)
 
 

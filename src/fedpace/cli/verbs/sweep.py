@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli import arguments, execution, experiment, show
+from fedpace.cli import arguments, experiment, studies
 from fedpace.cli.parser import LARGEST, amount, number, processes, repeats
+from fedpace.cli.population import population
 from fedpace.cli.settings import parse_value
-from fedpace.cli.trial import OnRay, OnThisMachine, Trial, TrialResult, known
-from fedpace.errors import ConfigError, require, unknown
+from fedpace.errors import ConfigError
+from fedpace.study.sweep import STOP_ABOVE
 from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
-    from fedpace.study.sweep import Grid, Point, Sampler, Settings
+    from fedpace.study.sweep import Grid, Point, Settings
+    from fedpace.study.sweeping import SweepStudy
 
 SHOWN = 10  # rows of the table
-STOP_ABOVE = 100.0
 MOST_VALUES = 10_000  # of one parameter
-MOST_POINTS = 100_000  # of a grid
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     out = parser.add_argument_group("output")
     out.add_argument("--plot", metavar="FILE", help="draw the metric over the grid")
     out.add_argument("--csv", metavar="FILE", help="write every point")
+    arguments.add_table_options(out)
     out.add_argument("--quiet", action="store_true", help="print the table only")
 
 
@@ -78,26 +78,61 @@ def command(args: argparse.Namespace) -> int:
     Runs are parallel and saved: the same command resumes an interrupted sweep. A run that diverges is stopped
     early and counts as failed. With `--compute ray` runs go to a Ray cluster, one core each.
     """
-    from fedpace.disk.files import require_writable
-    from fedpace.record.report import plot
-    from fedpace.study import sweep
-
-    if args.plot:
-        plot.require_picture(args.plot, "--plot")
-    if args.csv:
-        require_writable(args.csv, "--csv")
-    grid = _grid(args)
-    _try_all(args, grid)
-    metric = _metric(args)
-    points = _points(args, _sampler(args, grid, metric), metric)
-    ranked = sweep.best_first(points, metric)
-    _table(ranked, list(grid), metric)
-    if args.csv:
-        _write_csv(ranked, metric, args.csv)
-    if args.plot:
-        title = f"{args.algorithm} on {args.task}, {args.clients} clients"
-        plot.save(sweep.picture(points, grid, metric, title), args.plot)
+    studies.require_writable(args, "csv", "latex", "markdown")
+    study = _study(args)
+    whole = study.cells(real_time=True)
+    more = f"the best {SHOWN} of {len(whole.rows)}" if len(whole.rows) > SHOWN else ""
+    studies.show_tables([replace(whole, rows=whole.rows[:SHOWN], caption=more)])
+    studies.write(study, args, "latex", "markdown", "csv")
     return 0
+
+
+def _study(args: argparse.Namespace) -> SweepStudy:
+    from fedpace.study.sweeping import sweep
+
+    fixed = experiment.settings([args.algorithm], args)[args.algorithm]
+    grid: dict[str, list[Any]] = dict(args.grid)
+    _require_apart(args, grid, fixed)
+
+    def words(settings: Settings, seed: int) -> Sequence[str]:
+        alone = {"compute": "auto", "workers": 1} if args.compute == "ray" else {}
+        each = argparse.Namespace(**{**vars(args), **alone})
+        return arguments.words(args.algorithm, each, seed, [*fixed.items(), *settings.items()])
+
+    return sweep(
+        experiment.algorithm_functions()[args.algorithm],
+        lambda seed: experiment.load_task(args, seed),
+        population(args.population),
+        grid=grid,
+        fixed=fixed,
+        rounds=args.rounds,
+        seeds=range(args.seed, args.seed + args.seeds),
+        search="tpe" if args.sampler == "optuna" else "grid",
+        trials=args.trials,
+        metric=args.metric,
+        workers=args.processes,
+        store=studies.store_of(args),
+        evaluate_every=args.evaluate_every,
+        compute=args.compute,
+        stop_above=args.stop_above,
+        words=words,
+        told=None if args.quiet else _say,
+    )
+
+
+def _require_apart(args: argparse.Namespace, grid: Grid, fixed: Settings) -> None:
+    for name, values in grid.items():
+        if name in fixed:
+            raise ConfigError(f"{name} must be in --grid or in --set; got both")
+        tried = argparse.Namespace(**{**vars(args), "set": [(name, values[0])]})
+        experiment.settings([args.algorithm], tried)  # refuses parameters that it does not have
+
+
+def _say(point: Point, done: int, trials: int) -> None:
+    from fedpace.study.sweeping import outcome
+
+    what = " ".join(f"{name}={value}" for name, value in point.settings.items())
+    print(f"  {done:{len(str(trials))}}/{trials}  {what}  {outcome(point)}", file=sys.stderr)
 
 
 # ------------------------------------------------------------ the grid
@@ -144,136 +179,3 @@ def _pieces(text: str) -> list[str]:
         else:
             pieces[-1] += letter
     return pieces
-
-
-def _grid(args: argparse.Namespace) -> Grid:
-    grid: dict[str, list[Any]] = dict(args.grid)
-    chosen = experiment.settings([args.algorithm], args)[args.algorithm]
-    for name in grid:
-        if name in chosen:
-            raise ConfigError(f"{name} must be in --grid or in --set; got both")
-    points = math.prod(map(len, grid.values()))
-    require(points <= MOST_POINTS, "--grid", points, f"at most {MOST_POINTS:,} combinations")
-    return grid
-
-
-def _try_all(args: argparse.Namespace, grid: Grid) -> None:
-    """Build the algorithm with every value once, so that an invalid value is refused before anything runs."""
-    first = {name: values[0] for name, values in grid.items()}
-    for name, value in ((name, value) for name, values in grid.items() for value in values):
-        chosen = [*args.set, *{**first, name: value}.items()]
-        experiment.make_algorithms([args.algorithm], argparse.Namespace(**{**vars(args), "set": chosen}))
-
-
-def _metric(args: argparse.Namespace) -> str:
-    task = experiment.load_task(args, args.seed)
-    known = task.evaluate(task.initial(args.seed))
-    metric: str = args.metric or ("accuracy" if "accuracy" in known else "loss")
-    if metric not in known:
-        raise unknown("--metric", metric, known)
-    return metric
-
-
-def _sampler(args: argparse.Namespace, grid: Grid, metric: str) -> Sampler:
-    from fedpace.study.sweep import Everything
-
-    if args.sampler == "grid":
-        return Everything(grid)
-    from fedpace.study.search import Search
-
-    return Search(grid, metric, args.trials, args.seed)
-
-
-# ------------------------------------------------------------ the runs
-
-
-def _points(args: argparse.Namespace, sampler: Sampler, metric: str) -> list[Point]:
-    """All points, in the order they were asked for; at any time as many runs as there are processes."""
-    from fedpace.study.sweep import Point
-
-    points: list[Point] = []
-    running: dict[Future[list[TrialResult]], Point] = {}
-    store = execution.open_store(args)
-
-    def finish(point: Point, answers: Sequence[TrialResult]) -> None:
-        _fill(point, answers)
-        sampler.tell(point.settings, point.mean)
-        if not args.quiet:
-            _say(point, len(points) - len(running), sampler.trials, metric)
-
-    with OnRay(args.processes) if args.compute == "ray" else OnThisMachine(args.processes) as pool:
-        while True:
-            while len(running) < pool.processes and (settings := sampler.ask()) is not None:
-                points.append(Point(settings))
-                jobs = _jobs(args, settings, metric, stored=store is not None)
-                if answers := known(jobs, store):
-                    finish(points[-1], answers)
-                else:
-                    running[pool.submit(jobs)] = points[-1]
-            if not running:
-                return points
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                finish(running.pop(done), done.result())
-
-
-def _jobs(args: argparse.Namespace, settings: Settings, metric: str, *, stored: bool) -> list[Trial]:
-    chosen = [*experiment.settings([args.algorithm], args)[args.algorithm].items(), *settings.items()]
-    alone = {"compute": "auto", "workers": 1} if args.compute == "ray" else {}
-    each = argparse.Namespace(**{**vars(args), **alone})
-    return [
-        Trial(arguments.words(args.algorithm, each, seed, chosen), metric, args.stop_above, stored)
-        for seed in range(args.seed, args.seed + args.seeds)
-    ]
-
-
-def _fill(point: Point, answers: Sequence[TrialResult]) -> None:
-    point.values += [answer.value for answer in answers if not math.isnan(answer.value)]
-    point.states += [answer.state for answer in answers]
-    point.real_seconds += sum(answer.real_seconds for answer in answers)
-
-
-# ------------------------------------------------------------ the results
-
-
-def _say(point: Point, done: int, trials: int, metric: str) -> None:
-    what = " ".join(f"{name}={value}" for name, value in point.settings.items())
-    outcome = point.states[-1] if math.isnan(point.mean) else f"{metric} {point.mean:.4f}"
-    print(f"  {done:{len(str(trials))}}/{trials}  {what}  {outcome}", file=sys.stderr)
-
-
-def _table(ranked: Sequence[Point], names: Sequence[str], metric: str) -> None:
-    from fedpace.record.run.units import format_seconds
-
-    rows = [
-        (*(str(point.settings[name]) for name in names), _outcome(point), format_seconds(point.real_seconds))
-        for point in ranked[:SHOWN]
-    ]
-    more = f"the best {SHOWN} of {len(ranked)}" if len(ranked) > SHOWN else ""
-    show.table((*names, metric, "real time"), rows, align="r" * (len(names) + 2), caption=more)
-
-
-def _outcome(point: Point) -> str:
-    if math.isnan(point.mean):
-        return point.states[-1]
-    return f"{point.mean:.4f}" + (f" ± {point.spread:.4f}" if point.spread is not None else "")
-
-
-def _write_csv(ranked: Sequence[Point], metric: str, path: str) -> None:
-    import csv
-    import io
-
-    from fedpace.disk import files
-
-    text = io.StringIO()
-    names = list(ranked[0].settings)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*names, metric, "spread", "state", "real_seconds"])
-    for point in ranked:
-        values = [
-            "" if math.isnan(point.mean) else point.mean,
-            point.spread,
-            point.states[-1],
-            point.real_seconds,
-        ]
-        writer.writerow([*(point.settings[name] for name in names), *values])
-    files.write(path, text.getvalue().encode())

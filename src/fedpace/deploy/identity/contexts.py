@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -18,12 +19,13 @@ def server_context(
     *,
     refused: Callable[[str], None] = lambda reason: None,
     pending: int = 1024,
+    seconds: float = 30.0,
 ) -> ssl.SSLContext:
     """The server's side: clients must show a certificate of the authority. Failed handshakes are told to `refused`."""
     context = _context(ssl.PROTOCOL_TLS_SERVER, authority, certificate, certificate, passphrase)
     context.verify_mode = ssl.CERT_REQUIRED
     context.num_tickets = 0  # a resumed session would skip the check of the certificate
-    context.sslobject_class = _counted(refused, pending)
+    context.sslobject_class = _counted(refused, pending, seconds)
     return context
 
 
@@ -49,24 +51,31 @@ def _context(
     return context
 
 
-def _counted(refused: Callable[[str], None], pending: int) -> type[ssl.SSLObject]:
-    """Handshakes that tell of their failure, and of which only so many are open at once."""
-    open_handshakes: weakref.WeakSet[ssl.SSLObject] = weakref.WeakSet()
+def _counted(refused: Callable[[str], None], pending: int, seconds: float) -> type[ssl.SSLObject]:
+    """Handshakes that tell of their failure, and of which only so many are open at once.
+
+    A connection that is dropped half-way tells nobody: what began longer ago than a handshake may take is over.
+    """
+    began: weakref.WeakKeyDictionary[ssl.SSLObject, float] = weakref.WeakKeyDictionary()
+
+    def enter(handshake: ssl.SSLObject) -> None:
+        now = time.monotonic()
+        if handshake not in began and sum(now - at < seconds for at in began.values()) >= pending:
+            raise ssl.SSLError(HANDSHAKE_LIMIT)
+        began.setdefault(handshake, now)
 
     class CountedHandshake(ssl.SSLObject):
         def do_handshake(self) -> None:
-            open_handshakes.add(self)
             try:
-                if len(open_handshakes) > pending:
-                    raise ssl.SSLError(HANDSHAKE_LIMIT)
+                enter(self)
                 super().do_handshake()
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 raise
             except ssl.SSLError as error:
-                open_handshakes.discard(self)
+                began.pop(self, None)
                 refused(_reason(error))
                 raise
-            open_handshakes.discard(self)
+            began.pop(self, None)
 
     return CountedHandshake
 

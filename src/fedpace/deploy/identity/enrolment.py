@@ -117,10 +117,13 @@ class Identities:
         """host:port under which clients reach the server."""
         return read_text(self.folder / ADDRESS, "the server's address").strip()
 
-    def context(self, refused: Callable[[str], None], pending: int = 1024) -> ssl.SSLContext:
+    def context(
+        self, refused: Callable[[str], None], pending: int = 1024, seconds: float = 30.0
+    ) -> ssl.SSLContext:
         """TLS as the server, without the authority's key."""
         authority = certificate_text(_load(self.folder / AUTHORITY))
-        return server_context(authority, self.folder / SERVER, refused=refused, pending=pending)
+        own = self.folder / SERVER
+        return server_context(authority, own, refused=refused, pending=pending, seconds=seconds)
 
     def revocations(self, alarm: Callable[[str], None]) -> RevocationList:
         return RevocationList(self.folder / REVOKED, alarm)

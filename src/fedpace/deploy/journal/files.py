@@ -22,8 +22,8 @@ class AppendFile(Protocol):
     def close(self) -> None: ...
 
 
-class Files(Protocol):
-    """Files of one folder, by name."""
+class FileLayer(Protocol):
+    """FileLayer of one folder, by name."""
 
     def names(self) -> list[str]: ...
 
@@ -99,7 +99,7 @@ class DiskFile:
         os.close(self._handle)
 
 
-def write_whole(files: Files, name: str, data: Buffer) -> None:
+def write_whole(files: FileLayer, name: str, data: Buffer) -> None:
     """A file that is there whole, or not at all."""
     fresh = f".{name}"
     file = files.create(fresh)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.inputs import Input
 from fedpace.deploy.journal import segments
-from fedpace.deploy.journal.files import AppendFile, Files, write_whole
+from fedpace.deploy.journal.files import AppendFile, FileLayer, write_whole
 from fedpace.deploy.journal.segments import Contents
 from fedpace.deploy.state import CoordinatorState
 from fedpace.errors import CheckpointError, StorageError, require, require_number
@@ -54,7 +54,7 @@ class DiskJournal:
 
     def __init__(
         self,
-        files: Files,
+        files: FileLayer,
         run: bytes,
         limits: JournalLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -62,7 +62,7 @@ class DiskJournal:
         self.files, self.run, self.limits = files, run, limits or JournalLimits()
         self.replayed = 0  # inputs since the checkpoint it continued from
         self._clock, self._saved_s = clock, clock()
-        self._writer: segments.Writer | None = None
+        self._writer: segments.SegmentWriter | None = None
         self._file: AppendFile | None = None
         self._bytes = 0  # of all segments
         self._appended = self._saved = 0  # positions
@@ -142,7 +142,7 @@ class DiskJournal:
         if self._file is not None:
             self._file.close()
         head = segments.header(self.run, self._appended)
-        self._writer = segments.Writer(segments.first_word(head))
+        self._writer = segments.SegmentWriter(segments.first_word(head))
         self._file = self.files.create(f"segment-{number:06d}.journal")
         self._file.write([head])
         self._file.sync()
@@ -210,7 +210,7 @@ class _OrBroken:
 # ---------------------------------------------------------------- reading
 
 
-def read_segments(files: Files, run: bytes) -> list[tuple[str, Contents]]:
+def read_segments(files: FileLayer, run: bytes) -> list[tuple[str, Contents]]:
     """All segments in order; StorageError where records are missing between them."""
     found = [(name, segments.read(files.read(name), run)) for name in _named(files, _SEGMENT)]
     whole = [(name, contents) for name, contents in found if contents.sound is not None]
@@ -232,7 +232,7 @@ def inputs_from(found: list[tuple[str, Contents]], position: int) -> Iterator[In
                 yield Input.read(record)
 
 
-def restore(files: Files, coordinator: Coordinator) -> int:
+def restore(files: FileLayer, coordinator: Coordinator) -> int:
     """Put the newest sound checkpoint back; the position it stands for, 0 without one."""
     for name in reversed(_named(files, _CHECKPOINT)):
         try:
@@ -249,7 +249,7 @@ def restore(files: Files, coordinator: Coordinator) -> int:
     return 0
 
 
-def _named(files: Files, pattern: re.Pattern[str]) -> list[str]:
+def _named(files: FileLayer, pattern: re.Pattern[str]) -> list[str]:
     names = [name for name in files.names() if pattern.fullmatch(name)]
     return sorted(names, key=_number)
 

@@ -31,7 +31,7 @@ def header(run: bytes, first: int) -> bytes:
 
 
 @dataclass(slots=True)
-class Writer:
+class SegmentWriter:
     """Records as they are written, one after another."""
 
     word: int  # of the last record

@@ -35,7 +35,7 @@ class TransportLimits:
     takeovers_a_minute: int = 3
     joins_a_minute: int = 60  # new links of one identity
     suspension_seconds: float = 3600.0
-    opening_seconds: float = 10.0  # until the handshakes are done
+    opening_seconds: float = 30.0  # until the handshakes are done; a thousand at once share a slow processor
     closing_seconds: float = 10.0  # for queued messages and the closing handshake
     pending_handshakes: int = 1024
 

@@ -81,7 +81,8 @@ class WebsocketServer:
         if self._identities is None:
             require_loopback(host)
         else:
-            context = self._identities.context(self._count, self._limits.pending_handshakes)
+            pending, seconds = self._limits.pending_handshakes, self._limits.opening_seconds
+            context = self._identities.context(self._count, pending, seconds)
         self._listener = await serve(
             self._converse,
             host,

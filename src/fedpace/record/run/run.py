@@ -15,7 +15,7 @@ from fedpace.record.run import timeline, usage
 from fedpace.record.run.inference import NONE, OtherTensors
 from fedpace.record.run.units import format_bytes, format_seconds
 from fedpace.sim.observer import Activity, Fate, StepRecord
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Layout, Vector, model_sha256
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -141,13 +141,18 @@ class Run:
         rows = map(_plain, self.history)
         return pandas.DataFrame([{**row.pop("metrics"), **row} for row in rows])
 
-    def to_json(self) -> str:
-        """The whole run but its model, one line per server step. The same seed gives identical text."""
+    def to_json(self, *, named: bool = False) -> str:
+        """The whole run but its model, one line per server step. The same seed gives identical text.
+
+        `named`: with the name under which it is saved, as `run`.
+        """
         head = {
             "algorithm": self.name,
             "task": self.task,
             "seed": self.seed,
             "rounds": self.rounds,
+            **({"run": self.summary.get("name")} if named else {}),
+            "model_sha256": model_sha256(self.model),
             "final": self.final,
             "traffic": self.traffic,
             **({} if self.privacy is None else {"privacy": self.privacy.plain()}),

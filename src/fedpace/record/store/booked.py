@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 from fedpace.algorithm import Algorithm
+from fedpace.sim.observer import Observer
 
 EVERY = "60s"  # real time between two checkpoints of a saved run
 
@@ -24,6 +26,7 @@ class Booked:
     arguments: Sequence[str] = ()  # of `fedpace run`, which makes it again
     about: Mapping[str, Any] = field(default_factory=dict)  # papers, study, partition
     stopped_is_over: bool = False  # a run that was stopped on purpose is not resumed
+    new: bool = False  # never one that is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,4 +39,9 @@ class StoreAs:
     name: str | None
     about: Mapping[str, Any] = field(default_factory=dict)
     stopped_is_over: bool = False
-    arguments: Sequence[str] = ()
+    arguments: Sequence[str] = ()  # of `fedpace run`, which makes it again
+    new: bool = False  # never one that is there
+    every: int | str = EVERY  # between checkpoints: steps, or real seconds
+    previous: bool = False  # resume from the checkpoint before the last
+    opened: Callable[[str, Mapping[str, str]], AbstractContextManager[Sequence[Observer]]] | None = None
+    # observers for a run of this name and configuration

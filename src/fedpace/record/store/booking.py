@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from fedpace.algorithm import Algorithm
@@ -26,7 +25,7 @@ from fedpace.record.store.writer import Writer
 from fedpace.untrusted import brief
 
 OVER = ("done", "diverged", "stalled")  # nothing is left to resume
-_FACTS = ("compute", "real_seconds", "client_metric", "privacy")
+_FACTS = ("compute", "real_seconds", "warm_up_seconds", "local_step", "client_metric", "privacy")
 _STATES: dict[type[BaseException], str] = {
     DivergedError: "diverged",
     StalledError: "stalled",
@@ -34,9 +33,7 @@ _STATES: dict[type[BaseException], str] = {
     StorageError: "failed",
 }
 
-Work = Callable[
-    [Writer, Path], Run
-]  # does the run: with the observer that writes its history, and its folder
+Work = Callable[[Writer, Entry], Run]  # does the run, with the observer that writes its history
 
 
 def begin(store: Store, what: Booked) -> Entry:
@@ -59,7 +56,7 @@ def obtain(store: Store, what: Booked, clock: Callable[[], float], work: Work) -
 
     Raises what the run raises, also where that is read from the store.
     """
-    entry = _known(store, what) if what.name is None else store.find(what.name)
+    entry = None if what.new else _found(store, what)
     if entry is None:
         return _new(store, what, clock, work)
     _require_same(entry, what)
@@ -72,8 +69,10 @@ def _over(what: Booked) -> Sequence[str]:
     return (*OVER, *["stopped"] * what.stopped_is_over)
 
 
-def _known(store: Store, what: Booked) -> Entry | None:
-    """The same experiment under any name: one that is over, or else one that nobody is working on."""
+def _found(store: Store, what: Booked) -> Entry | None:
+    """The run of this name; without one the same experiment: one that is over, or that nobody is working on."""
+    if what.name is not None:
+        return store.find(what.name)
     same = store.same(fingerprint(dict(what.experiment)))
     over = [entry for entry in same if entry.status in _over(what)]
     left = [entry for entry in same if entry.status != "stopped" and not store.is_alive(entry)]
@@ -88,7 +87,7 @@ def carry_on(store: Store, entry: Entry, clock: Callable[[], float], work: Work)
         store.set(entry.id, "running")
         writer = Writer(store, entry.id, clock)
         try:
-            run = work(writer, store.folder(entry.name))
+            run = work(writer, entry)
         except tuple(_STATES) as error:
             _ended_early(store, entry, writer, error)
             raise
@@ -102,6 +101,7 @@ def end(store: Store, entry: Entry, run: Run, writer: Writer, state: str, note: 
     folder = store.folder(entry.name)
     artifacts.write(folder, run)
     summary = {name: run.summary[name] for name in _FACTS if name in run.summary}
+    summary["initial_metrics"] = dict(run.initial_metrics)
     known = {"counters": run.counters, "summary": summary, "traffic": run.traffic, "note": note}
     store.set(entry.id, state, **known)
     if state in OVER:

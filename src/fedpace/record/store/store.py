@@ -165,17 +165,34 @@ class Store:
             row = connection.execute(sql.select(RUNS).where(RUNS.c.name == name)).one_or_none()
             return None if row is None else rows.entry(row)
 
-    def study(self, name: str) -> list[Entry]:
-        """The runs whose names begin with this one and a slash, the oldest first."""
+    def names(self, name: str) -> list[str]:
+        """The name of a run, or those of the runs of a study, the oldest first; ConfigError if there is neither."""
         inside = RUNS.c.name.startswith(f"{name}/", autoescape=True)
+        query = sql.select(RUNS.c.name).where((RUNS.c.name == name) | inside).order_by(RUNS.c.id)
         with self._reading() as connection:
-            found = connection.execute(sql.select(RUNS).where(inside).order_by(RUNS.c.id))
-            same_case = (row for row in found if row.name.startswith(f"{name}/"))  # LIKE ignores it in SQLite
-            return [rows.entry(row) for row in same_case]
+            found = [str(other) for other in connection.execute(query).scalars()]
+        mine = [
+            other for other in found if other == name or other.startswith(f"{name}/")
+        ]  # LIKE ignores case
+        if not mine:
+            self.number(name)
+        return [name] if name in mine else mine
 
-    def extend(self, run: int, rounds: int, experiment: Mapping[str, str], fingerprint: str) -> None:
+    def extend(
+        self,
+        run: int,
+        rounds: int,
+        experiment: Mapping[str, str],
+        fingerprint: str,
+        arguments: Sequence[str] = (),
+    ) -> None:
         """Let a run have more steps than it was begun with; it is another experiment from then on."""
-        changed = {"rounds": rounds, "fingerprint": fingerprint, "experiment": json.dumps(dict(experiment))}
+        changed = {
+            "rounds": rounds,
+            "fingerprint": fingerprint,
+            "experiment": json.dumps(dict(experiment)),
+            "arguments": json.dumps(list(arguments)),
+        }
         with self._writing() as connection:
             connection.execute(sql.update(RUNS).where(RUNS.c.id == run).values(**changed))
 
@@ -236,6 +253,10 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
         with locked(folder, OWNER):
             yield
+
+    def state(self, entry: Entry | Listed) -> str:
+        """Its status; a run that no process works on any more has died. The others need not be asked about."""
+        return "died" if entry.status == "running" and not self.is_alive(entry) else entry.status
 
     def is_alive(self, entry: Entry | Listed) -> bool:
         """Whether a process on this machine is working on the run: a lock says so, which ends with the process."""

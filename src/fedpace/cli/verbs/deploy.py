@@ -1,0 +1,179 @@
+"""fedpace deploy new | try | request | enrol | revoke | renew"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedpace.cli import deployed
+from fedpace.cli.parser import count
+from fedpace.cli.parser import seed as client_number
+from fedpace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fedpace.deploy.identity.enrolment import Identities
+
+PASSPHRASE = "FEDPACE_PASSPHRASE"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    def action(name: str, help: str, work: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        sub = actions.add_parser(name, help=help, description=help)
+        sub.set_defaults(work=work)
+        return sub
+
+    new = action("new", "Make a study: run.toml, client.py, README.md and its identities.", _new)
+    new.add_argument("study", metavar="STUDY", help="a new folder")
+    new.add_argument(
+        "--address", default="127.0.0.1:7443", metavar="HOST:PORT", help="how clients reach the server"
+    )
+    new.add_argument(
+        "--also", action="append", default=[], metavar="HOST", help="another name of the server (repeatable)"
+    )
+
+    trial = action("try", "Run a study on this machine: the server and N clients as processes.", _try)
+    trial.add_argument("study", metavar="STUDY", help="a folder of `fedpace deploy new`")
+    trial.add_argument(
+        "-n", "--clients", type=count, default=4, metavar="N", help="clients (default: %(default)s)"
+    )
+    trial.add_argument("--in-order", action="store_true", help="take a cohort's updates by client number")
+    deployed.add_output_options(trial)
+
+    request = action("request", "At a client: make its key, which stays there, and a request.", _request)
+    request.add_argument("name", metavar="NAME", help="writes NAME.key and NAME.request")
+
+    enrol = action("enrol", "Sign a client's request: the bundle to send back to it.", _enrol)
+    enrol.add_argument("request", metavar="REQUEST", nargs="?", help="a file of `fedpace deploy request`")
+    enrol.add_argument(
+        "--with-key", action="store_true", help="without a request: a bundle that holds its key too"
+    )
+    _add_study(enrol)
+    enrol.add_argument(
+        "--client", type=client_number, metavar="NUMBER", help="its number (default: the next)"
+    )
+
+    revoke = action("revoke", "Refuse a client from now on, on live connections too.", _revoke)
+    revoke.add_argument("client", type=client_number, metavar="NUMBER")
+    _add_study(revoke)
+
+    renew = action("renew", "Certify a client's key, or the server, for another year.", _renew)
+    renew.add_argument("client", type=client_number, metavar="NUMBER", nargs="?", help="default: the server")
+    renew.add_argument(
+        "--also", action="append", default=[], metavar="HOST", help="another name of the server"
+    )
+    _add_study(renew)
+
+
+def _add_study(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--study", default=".", metavar="STUDY", help="the study's folder (default: this one)"
+    )
+
+
+def command(args: argparse.Namespace) -> int:
+    """Make a study, try it on one machine, and manage who may take part.
+
+    A key's passphrase is read from the environment: FEDPACE_PASSPHRASE.
+    """
+    work: Callable[[argparse.Namespace], int] = args.work
+    return work(args)
+
+
+def _new(args: argparse.Namespace) -> int:
+    from fedpace.deploy.projects.templates import new_study
+
+    for path in new_study(args.study, args.address, args.also, _now()):
+        print(path)
+    print(f"\nfedpace deploy try {args.study} -n 4   runs it on this machine")
+    return 0
+
+
+def _try(args: argparse.Namespace) -> int:
+    from fedpace.deploy.projects.serving import StudyFolder
+    from fedpace.deploy.projects.trying import try_study
+
+    study = StudyFolder.read(args.study)
+    name = args.name or _free_name(study.settings.name, study.place)
+    args.plot = args.plot or str(study.settings.folder / f"{name.replace('/', '-')}.png")
+
+    def work(**watched: object) -> object:
+        return try_study(study, args.clients, in_order=args.in_order, **watched)  # type: ignore[arg-type]
+
+    code = deployed.run_and_show(args, study, work, "this run ends here", name)  # type: ignore[arg-type]
+    if not args.quiet:
+        print(f"{args.plot}\nfedpace replay {name}   runs it again from its journal")
+    return code
+
+
+def _free_name(study: str, place: Callable[[str], Path]) -> str:
+    """try, try-2, ... of the study: a trial is a run of its own every time."""
+    names = (f"{study}-try" + (f"-{k}" if k > 1 else "") for k in range(1, 1_000_000))
+    return next(name for name in names if not place(name).exists())
+
+
+def _request(args: argparse.Namespace) -> int:
+    from fedpace.deploy.identity.requests import request
+
+    key, sent = request(args.name, _passphrase())
+    print(f"{key}   stays here\n{sent}   goes to the study's owner")
+    return 0
+
+
+def _enrol(args: argparse.Namespace) -> int:
+    identities = _identities(args)
+    if (args.request is None) != args.with_key:
+        raise ConfigError("enrol must be given a REQUEST, or --with-key; got both or neither")
+    client = _first_free(identities) if args.client is None else args.client
+    if args.with_key:
+        bundle = identities.enrol_with_key(client, _now(), _passphrase(), _passphrase())
+    else:
+        bundle = identities.enrol(args.request, client, _now(), _passphrase())
+    print(f"{bundle}   for client {client}")
+    return 0
+
+
+def _revoke(args: argparse.Namespace) -> int:
+    gone = _identities(args).revoke(args.client, _now())
+    print(f"client {args.client} is refused from now on: {', '.join(mark[:16] for mark in gone)}")
+    return 0
+
+
+def _renew(args: argparse.Namespace) -> int:
+    identities = _identities(args)
+    if args.client is None:
+        identities.renew_server(args.also, _now(), _passphrase())
+        print("the server's certificate is valid for another year; it is taken when the server starts next")
+    else:
+        print(f"{identities.renew(args.client, _now(), _passphrase())}   for client {args.client}")
+    return 0
+
+
+def _identities(args: argparse.Namespace) -> Identities:
+    from fedpace.deploy.identity.enrolment import AUTHORITY, Identities
+    from fedpace.deploy.projects.templates import IDENTITIES
+
+    folder = Path(args.study) / IDENTITIES
+    if not (folder / AUTHORITY).is_file():
+        raise ConfigError(f"--study must be a folder of `fedpace deploy new`; got {args.study!r}")
+    return Identities(folder)
+
+
+def _first_free(identities: Identities) -> int:
+    from fedpace.deploy.identity.enrolment import CLIENTS
+
+    taken = {int(file.stem) for file in (identities.folder / CLIENTS).glob("*.pem") if file.stem.isdigit()}
+    return next(number for number in range(len(taken) + 1) if number not in taken)
+
+
+def _passphrase() -> str | None:
+    return os.environ.get(PASSPHRASE)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,66 @@
+"""fedpace join BUNDLE --data client.py"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from pathlib import Path
+
+from fedpace.cli.parser import seed as client_number
+from fedpace.errors import ConfigError
+
+PASSPHRASE = "FEDPACE_PASSPHRASE"  # in the environment: a word on the command line is seen by everybody
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "bundle", metavar="BUNDLE", help="the file that `fedpace deploy enrol` made for this client"
+    )
+    parser.add_argument(
+        "--data", metavar="FILE", required=True, help="client.py: model, loss and this machine's data"
+    )
+    parser.add_argument(
+        "--state", metavar="FOLDER", help="where its state survives a restart (default: beside BUNDLE)"
+    )
+    parser.add_argument("--key", metavar="FILE", help="the client's key (default: looked for beside BUNDLE)")
+    parser.add_argument("--expect", metavar="DIGEST", help="take part only if the plan has this digest")
+    parser.add_argument(
+        "--insecure",
+        type=client_number,
+        metavar="NUMBER",
+        help="without certificates, as this client; BUNDLE is then the address of a server on this machine",
+    )
+
+
+def command(args: argparse.Namespace) -> int:
+    """Take part in a study with this machine's own data.
+
+    Connects outwards only, trains what the plan says, and reconnects for ever. The data stay here: what is sent are
+    updates, and how many samples there are. A key's passphrase is read from FEDPACE_PASSPHRASE.
+    """
+    from fedpace.deploy.identity.bundles import read_bundle
+    from fedpace.deploy.projects.joining import connecting, connecting_insecurely, join_study
+    from fedpace.deploy.projects.program import Program
+
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+    program = Program(args.data)
+    if args.insecure is not None:
+        client, connect = args.insecure, connecting_insecurely(args.bundle, args.insecure)
+    else:
+        passphrase = os.environ.get(PASSPHRASE)
+        bundle = read_bundle(args.bundle, args.key, passphrase)
+        client, connect = bundle.client, connecting(bundle, passphrase)
+    ended = join_study(program, connect, client, _state(args, client), args.expect)
+    print(f"client {client}: {ended}")
+    return 0
+
+
+def _state(args: argparse.Namespace, client: int) -> Path | None:
+    if args.state is not None:
+        return Path(args.state)
+    if args.insecure is not None:
+        raise ConfigError(
+            "--state must be given with --insecure: a client's state survives its restarts there"
+        )
+    return Path(args.bundle).with_name(f"client-{client}.state")

@@ -1,0 +1,41 @@
+"""fedpace serve STUDY"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from fedpace.cli import deployed
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", help="a folder of `fedpace deploy new`")
+    parser.add_argument(
+        "--in-order", action="store_true", help="take a cohort's updates by client number, for audits"
+    )
+    parser.add_argument("--insecure", action="store_true", help="without certificates, on this machine only")
+    deployed.add_output_options(parser)
+
+
+def command(args: argparse.Namespace) -> int:
+    """Serve a study to real clients.
+
+    Listens until all server steps are taken. Everything that arrives is in a journal before it is acknowledged:
+    after any end, a crash included, the same command continues where it was.
+    """
+    from fedpace.deploy.projects.serving import StudyFolder, serve_study
+
+    study = StudyFolder.read(args.study)
+    identities = None if args.insecure else study.identities
+    host, port = study.settings.listen
+    if identities is not None:
+        deployed.warn_of_expiry(identities)
+    what = f"{study.algorithm.name} at {host}:{port}, plan {study.plan.digest.hex()}"
+    print(f"{study.settings.name}: {what}", file=sys.stderr)
+    listen = study.listening(identities)
+    return deployed.run_and_show(
+        args,
+        study,
+        lambda **watched: serve_study(study, listen, in_order=args.in_order, **watched),
+        f"to continue: fedpace serve {args.study}",
+    )
