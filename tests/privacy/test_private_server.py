@@ -228,6 +228,13 @@ def test_history_says_what_was_spent_and_the_last_step_is_the_runs():
     assert run.to_pandas()["epsilon"].tolist() == spent and '"privacy"' in run.to_json()
 
 
+def test_what_was_spent_is_drawn_below_the_metrics():
+    run = fedpace.simulate(with_privacy(FEDAVG), TASK, DEVICES, rounds=3)
+    drawn = {axes.get_ylabel(): axes for axes in run.plot().axes if axes.get_ylabel()}
+    [line] = drawn["epsilon"].lines
+    assert line.get_ydata().tolist() == [record.epsilon for record in run.history]
+
+
 def test_without_privacy_nothing_is_said_about_it():
     run = fedpace.simulate(FEDBUFF, TASK, DEVICES, rounds=2)
     assert run.privacy is None and "epsilon" not in run.to_json() and "epsilon" not in run.to_pandas()

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fedpace.cli import privacy
 from fedpace.cli.parser import count, processes, repeats, seed
 from fedpace.cli.settings import build, distribute, setting
 from fedpace.errors import unknown
@@ -34,6 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--rounds", type=count, default=50, metavar="N", help="server steps (default: %(default)s)"
     )
     add_settings(what)
+    privacy.add_option(what)
     how = parser.add_argument_group("execution")
     how.add_argument(
         "--compute", default="auto", metavar="ENGINE", help="engine for local training (default: %(default)s)"
@@ -93,7 +95,8 @@ def make_algorithms(names: Sequence[str], args: argparse.Namespace) -> dict[str,
     made = {name: build(known[name], chosen[name], **_offered(known[name], args)) for name in names}
     for algorithm in made.values():
         algorithm.pace.init(args.clients)  # refuses sizes that do not fit before anything is run
-    return made
+    dp = getattr(args, "dp", None)
+    return {name: privacy.made_private(each, dp, args.clients, args.rounds) for name, each in made.items()}
 
 
 def _offered(function: Callable[..., Algorithm], args: argparse.Namespace) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fedpace.bibliography import PAPERS
 from fedpace.disk import files
 from fedpace.errors import require, unknown
+from fedpace.privacy import Composed, composed
 from fedpace.record import Run
 from fedpace.record.report import compare, plot
 from fedpace.record.report.compare import Target
@@ -64,6 +65,12 @@ class Study:
     def _base(self) -> str:
         return self.baseline or next(iter(self.rows))
 
+    @cached_property
+    def privacy(self) -> list[Composed]:
+        """What all private runs cost together, if they are on the same clients: one for each adjacency."""
+        spent = (each.run.privacy for own in self.rows.values() for each in own)
+        return composed(each for each in spent if each is not None)
+
     def against(self, baseline: str) -> Study:
         """The same runs with another baseline."""
         return replace(self, baseline=baseline)
@@ -102,6 +109,7 @@ class Study:
         whole = (len(run.history), run.virtual_seconds, run.bytes_up, run.bytes_down)
         line = {"row": row, "seed": run.seed, "state": each.state, **run.metrics}
         line |= dict(zip(COSTS, whole, strict=True))
+        line |= {} if run.privacy is None else {"epsilon": run.privacy.epsilon}
         if self.target is not None:
             there = costs(each, self.target) or [math.inf] * len(COSTS)
             line |= {f"{name}_to_target": value for name, value in zip(COSTS, there, strict=True)}
@@ -120,17 +128,25 @@ class Study:
         names = _accuracy_first(dict.fromkeys(name for row in self.summary.values() for name in row.metrics))
         cost = ["steps", "virtual time", "uploaded", "downloaded", *(["real time"] if real_time else [])]
         repeated = len(self.seeds) > 1
-        header = ["", *names, *(f"→ {name}" if self.target else name for name in cost), *["seeds"] * repeated]
+        private = bool(self.privacy)
+        costs_said = [f"→ {name}" if self.target else name for name in cost]
+        header = ["", *names, *["epsilon"] * private, *costs_said, *["seeds"] * repeated]
         rows = [
             [
                 row,
                 *(_mean(found.metrics.get(name)) for name in names),
+                *([self._epsilon(row)] if private else []),
                 *_cost(found, self.target, real_time),
                 *([_seeds(found)] if repeated else []),
             ]
             for row, found in self.summary.items()
         ]
         return TextTable(header, rows, "l" + "r" * (len(header) - 1), self._caption(repeated))
+
+    def _epsilon(self, row: str) -> str:
+        """The largest of a row's runs."""
+        spent = [each.run.privacy.epsilon for each in self.rows[row] if each.run.privacy is not None]
+        return f"{max(spent):.4g}" if spent else ""
 
     def _caption(self, repeated: bool) -> str:
         said = []
@@ -140,6 +156,7 @@ class Study:
                 said[0] += ": medians over seeds, one that does not reach it counts as infinite"
         if repeated:
             said.append("± half the width of the 95 % t-interval over seeds")
+        said += map(str, self.privacy)
         return "\n".join(said)
 
     def differences(self) -> TextTable | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from fedpace.record.report.page import shares, svg
 from fedpace.record.report.page.text import escape
-from fedpace.record.report.points import points, spans_decades
+from fedpace.record.report.points import EPSILON, points, spans_decades
 from fedpace.record.run.run import Run
 from fedpace.record.run.timeline import UNUSED, Stretch
 from fedpace.record.run.units import byte_unit, format_bytes, format_seconds
@@ -107,7 +107,8 @@ def _card(title: str, inside: str, *, readout: bool = False) -> str:
 
 
 def _results(runs: Sequence[StoredRun]) -> str:
-    outcome = ("accuracy", "loss", "steps", "virtual time", "up", "down", "real time")
+    private = any(stored.run.privacy is not None for stored in runs)
+    outcome = ("accuracy", "loss", *["privacy"] * private, "steps", "virtual time", "up", "down", "real time")
     header = ("run", "algorithm", "task", *outcome, "state")
     rows = [
         (
@@ -115,6 +116,7 @@ def _results(runs: Sequence[StoredRun]) -> str:
             stored.run.name,
             stored.run.task,
             *(_measured(stored.run, name) for name in ("accuracy", "loss")),
+            *(["" if stored.run.privacy is None else str(stored.run.privacy)] if private else []),
             f"{len(stored.run.history):,}",
             format_seconds(stored.run.virtual_seconds),
             format_bytes(stored.run.bytes_up),
@@ -143,8 +145,8 @@ def _curves(runs: Sequence[StoredRun]) -> str:
     unit, name = byte_unit(max(stored.run.bytes_up + stored.run.bytes_down for stored in runs))
     axes = ("server steps", "virtual seconds", f"{name} sent, up and down")
     cards = []
-    for metric in ("accuracy", "loss"):
-        if any(metric in stored.run.metrics for stored in runs):
+    for metric in ("accuracy", "loss", EPSILON):
+        if any(points(stored.run, metric, unit).values for stored in runs):
             for place, axis in enumerate(axes):
                 series = [_series(at, stored, metric, place, unit) for at, stored in enumerate(runs)]
                 chart = svg.line_chart(
