@@ -45,7 +45,7 @@ def test_a_run_that_spent_its_budget_ends_with_success(tmp_path, capsys):
 def test_a_private_run_is_made_again_with_its_privacy():
     words = [*POISSON, *QUIET, "--rounds", "2", "--dp", "noise=2,delta=0.01"]
     assert main(["run", "fedavg", *words, "--name", "mine", "--quiet"]) == 0
-    entry = Store().get("mine")
+    entry = Store().find("mine")
     assert arguments.parse(entry.arguments).dp == "noise=2,delta=0.01"
     assert entry.summary["privacy"]["uses"] == 2
 

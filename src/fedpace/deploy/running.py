@@ -186,9 +186,16 @@ def outcome(begun: Genesis, coordinator: Coordinator, stopped: str | None = None
             "real_seconds": coordinator.state.now,
             "model_sha256": model_sha256(server.model),
             "run_id": begun.run.hex(),
+            **({} if server.privacy is None else {"privacy": server.privacy.plain()}),
         },
-        stopped=None if coordinator.finished else stopped,
+        stopped=_stopped(coordinator, stopped),
     )
+
+
+def _stopped(coordinator: Coordinator, stopped: str | None) -> str | None:
+    """Why it ended before its last step; a private run, because its budget was spent."""
+    taken = coordinator.server.version >= coordinator.terms.rounds
+    return None if taken else coordinator.server.exhausted or stopped
 
 
 def _begun(place: Path, asked: Genesis, rules: Rules | None) -> Genesis:
