@@ -44,8 +44,10 @@ def test_a_server_killed_and_started_again_draws_the_same_noise(tmp_path: Path) 
         await bed.reached(2)
         await bed.kill_server()
 
-    run = Bed(private("fedavg"), tmp_path).run(script)
-    assert replay(tmp_path / "server").run.model.tobytes() == run.model.tobytes()
+    bed = Bed(private("fedavg"), tmp_path)
+    run = bed.run(script)
+    assert bed.place != tmp_path / "server"
+    assert replay(bed.place).run.model.tobytes() == run.model.tobytes()
 
 
 def test_the_key_is_on_the_disk_before_anything_else_and_is_never_printed(tmp_path: Path) -> None:
