@@ -301,3 +301,16 @@ def test_noise_is_that_of_the_seed_or_of_the_key():
 
     assert model() == model() != model(noise=KeyedNoise(bytes(32)))
     assert model(noise=KeyedNoise(bytes(32))) == model(noise=KeyedNoise(bytes(32)))
+
+
+def test_a_model_with_running_statistics_is_refused():
+    torch = pytest.importorskip("torch")
+    layers = torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2)
+    data = torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64)
+    task = fedpace.tasks.from_torch(
+        torch.nn.Sequential(*layers), torch.nn.functional.cross_entropy, [data, data], data
+    )
+    fedavg = fedpace.algorithms.fedavg(steps=1)
+    with pytest.raises(ConfigError, match="running statistics"):
+        fedpace.simulate(replace(fedavg, privacy=ClientDP()), task, rounds=1)
+    fedpace.simulate(fedavg, task, rounds=1, evaluate_every=None)

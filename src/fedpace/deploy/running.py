@@ -30,6 +30,7 @@ from fedpace.disk.locks import locked
 from fedpace.errors import require
 from fedpace.record import Run
 from fedpace.record.run.evaluation import EvaluationInterval, every
+from fedpace.server.private import require_private_task
 from fedpace.vector import Layout, Vector
 
 WHO_EVALUATES = ("auto", "server", "clients", "both")
@@ -86,6 +87,7 @@ async def serve_async(
         in_order=in_order,
         patience=patience or Patience(),
     )
+    require_private_task(algorithm.privacy, task)
     by_server, by_clients = _evaluators(evaluate, task)
     place = require_folder(folder, "the server's folder")
     with locked(place):

@@ -38,7 +38,7 @@ class Audit:
         )
 
 
-def scores(directions: Sequence[Vector], models: Sequence[Vector]) -> Scores:
+def scores(directions: Sequence[Vector] | Vector, models: Sequence[Vector]) -> Scores:
     """One per direction, standard normal for those that were no clients. `models`: all released, the initial first.
 
     Steps are weighted by their lengths' inverses: where the noise was larger, less is learned.
@@ -68,8 +68,8 @@ def estimate(included: Scores, delta: float) -> float:
     """Epsilon of two normal distributions: that of the scores of clients, and the standard normal one.
 
     Andrew et al. 2023, arXiv:2302.03098, section 3: the distribution with canaries is fitted, the one without is known.
-    Departures: a spread within three standard errors of 1 is taken as 1. The noise is the same with and without a canary,
-    and at small delta an error of four percent in it would count more than all canaries together.
+    Departures: a spread within three standard errors of 1 is taken as 1. The noise is the same with and without a
+    canary, and at small delta an error of four percent in it would count more than all canaries together.
     """
     mean, spread = float(np.mean(included)), float(np.std(included, ddof=1))
     if abs(spread - 1) * math.sqrt(2 * len(included)) < 3:

@@ -102,3 +102,12 @@ class PrivateRun:
             cohort=known.cohort,
             tree_steps=known.tree_steps,
         )
+
+
+def require_private_task(rule: ClientDP | None, task: object) -> None:
+    """Refuse models whose evaluation needs averages of raw data, which no noise covers."""
+    if rule is not None and getattr(task, "running_statistics", False):
+        raise ConfigError(
+            "privacy, and a model with running statistics (BatchNorm), cannot be combined: they are averages of raw "
+            "data; use GroupNorm, or BatchNorm(track_running_stats=False)"
+        )

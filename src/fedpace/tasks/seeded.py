@@ -12,6 +12,7 @@ from fedpace.compute.protocol import Request
 from fedpace.errors import require
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.own import from_torch
+from fedpace.tasks.statistics import keeps_statistics
 from fedpace.vector import Vector
 
 Maker = Callable[[], nn.Module]
@@ -23,6 +24,7 @@ class SeededModel:
     def __init__(self, make: Maker) -> None:
         flat = FlatModule(seeded_module(make, 0))
         self.name, self.layout, self._make = type(flat.module).__name__, flat.layout, make
+        self.running_statistics = keeps_statistics(flat.module)
 
     def initial(self, seed: int) -> Vector:
         return FlatModule(seeded_module(self._make, seed)).values()

@@ -28,7 +28,7 @@ from fedpace.tasks.fast.order import planned
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.mislabelled import Mislabelled
 from fedpace.tasks.objective import Objective
-from fedpace.tasks.statistics import Statistics, normalisers, put, renew, taken
+from fedpace.tasks.statistics import Statistics, keeps_statistics, normalisers, put, renew, taken
 from fedpace.vector import Layout, Vector, freeze
 
 SHARED_CLIENTS = 2000  # up to here all data is made ready at once
@@ -66,6 +66,10 @@ class TorchTask:
     @property
     def layout(self) -> Layout:
         return self._flat.layout
+
+    @property
+    def running_statistics(self) -> bool:
+        return keeps_statistics(self._flat.module)
 
     @property
     def network(self) -> nn.Module:
