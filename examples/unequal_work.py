@@ -49,9 +49,9 @@ def main() -> None:
     print(f"objective inconsistency: {work.misplaced:.0%} of the weight is misplaced (chi2 {work.chi2:.2f})")
     optimum = pooled_optimum()
     contestants = {
-        "FedAvg": algorithms.fedavg(0.02, steps=steps, batch_size=BATCH, weighting="samples"),
-        "FedProx": algorithms.fedprox(0.02, steps=steps, batch_size=BATCH, prox_mu=1.0),
-        "FedNova": algorithms.fednova(0.02, steps=steps, batch_size=BATCH),
+        "FedAvg": algorithms.fedavg(client_lr=0.02, steps=steps, batch_size=BATCH, weighting="samples"),
+        "FedProx": algorithms.fedprox(client_lr=0.02, steps=steps, batch_size=BATCH, prox_mu=1.0),
+        "FedNova": algorithms.fednova(client_lr=0.02, steps=steps, batch_size=BATCH),
     }
     size = np.linalg.norm(optimum)
     distances = {name: float(np.linalg.norm(limit(a) - optimum) / size) for name, a in contestants.items()}

@@ -206,6 +206,15 @@ PAPERS = {
             "1903.02891",
         ),
         Paper(
+            "horvath2019",
+            "Samuel Horváth and Chen-Yu Ho and Ludovít Horváth and Atal Narayan Sahu and Marco Canini"
+            " and Peter Richtárik",
+            "Natural Compression for Distributed Deep Learning",
+            "MSML",
+            2022,
+            "1905.10988",
+        ),
+        Paper(
             "ghadikolaei2021",
             "Hossein Shokri Ghadikolaei and Sebastian Stich and Martin Jaggi",
             "LENA: Communication-Efficient Distributed Learning with Self-Triggered Gradient Uploads",

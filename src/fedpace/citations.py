@@ -43,7 +43,7 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
     "fedaca": ("bidirectional",),
     "fedbnlaca": ("bidirectional",),
     "fedbaca": ("bidirectional",),
-    "two_way": ("richtarik2021", "karimireddy2019", "bidirectional"),
+    "two_way": ("richtarik2021", "karimireddy2019", "sattler2019", "bidirectional"),
 }
 
 # What a rule is owed wherever it is used, by the name of its class.
@@ -66,7 +66,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "Immediate": ("xie2019",),
     "TopK": ("stich2018",),
     "ScaledSign": ("karimireddy2019",),
-    "Ternary": ("sattler2019",),
+    "Octaves": ("sattler2019", "horvath2019"),
     "Accumulate": ("ghadikolaei2021",),
     "Quantize": ("alistarh2017",),
     "ErrorFeedback": ("karimireddy2019",),

@@ -9,6 +9,7 @@ FedpaceError
 ├── TooFewError      a step has too few updates for its rule  -> the step is not taken
 ├── DivergedError    steps or updates are no longer finite    -> the run ends, exit code 3
 ├── StalledError     nothing can happen any more              -> the run ends with the partial run
+├── OutOfMemory      a device's memory is used up             -> the run ends; it says what to lower
 ├── StorageError     the disk did not take what must be saved  -> the run ends; the last checkpoint is good
 └── CheckpointError  a checkpoint that cannot be resumed      -> refused; the previous one is offered
 
@@ -70,6 +71,10 @@ class StalledError(FedpaceError):
     """No event is left, yet the run has steps to go."""
 
     run: Any = None  # the partial run
+
+
+class OutOfMemory(FedpaceError):
+    """Local training does not fit the memory of its device."""
 
 
 class StorageError(FedpaceError):

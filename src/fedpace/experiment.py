@@ -12,6 +12,7 @@ from typing import Any
 from fedpace.algorithm import Algorithm
 from fedpace.citations import papers
 from fedpace.compute import Task, engine
+from fedpace.compute.footprint import footprint, require_memory, spill_folder
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.interruption import interruptible
 from fedpace.record import Checkpoints, History, Run
@@ -78,6 +79,10 @@ def simulate(
     history = History(keep_models=keep_models, traces=traces)
     told = (history, *observers)
     reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor)
+    processes = workers if compute == "pool" else 1
+    needed = footprint(algorithm, task, rounds, processes, alike=population is None)
+    spill = spill_folder(needed, spill)
+    require_memory(needed, spilled=spill is not None)
     solver = engine(compute, task, workers, algorithm.local)
     options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill}
     try:
@@ -117,7 +122,8 @@ def simulate(
         if checkpoint is not None:
             plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
             asked = {"rounds": rounds, "evaluate_every": reporter.every, "keep_models": keep_models}
-            about = identity(algorithm, task, population, seed, simulation.server.model, **asked)
+            rounding = {"compute": solver.rounding} if solver.rounding else {}
+            about = identity(algorithm, task, population, seed, simulation.server.model, **asked, **rounding)
             checkpointer = open_now.enter_context(Checkpointer(plan, about, watch.seconds).opened())
         if progress:
             label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
@@ -182,6 +188,7 @@ def booked(
         about={**known, **store.about},
         stopped_is_over=store.stopped_is_over,
         new=store.new,
+        resumed=store.resumed,
     )
 
 

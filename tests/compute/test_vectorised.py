@@ -38,8 +38,8 @@ def end_workers() -> Iterator[None]:
 
 def networks() -> dict[str, nn.Module]:
     torch.manual_seed(3)
-    small = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
-    normal = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 3, bias=False))
+    small = nn.Sequential(nn.Linear(6, 5), nn.Softplus(), nn.Linear(5, 3))
+    normal = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.SiLU(), nn.Linear(8, 3, bias=False))
     return {"tanh": small, "layer norm": normal}
 
 
@@ -92,7 +92,7 @@ def _solved(task: tasks.TorchTask, clients: Any, **rule: Any) -> Any:
     "layers",
     [
         [nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)],  # keeps running statistics
-        [nn.Linear(6, 5), nn.Dropout(0.5), nn.Linear(5, 3)],  # draws random numbers
+        [nn.Linear(6, 5), nn.Softplus(), nn.Dropout(0.5), nn.Linear(5, 3)],  # draws random numbers
         [nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3)],  # has a solver of its own, which is faster
     ],
 )

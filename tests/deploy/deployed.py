@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import shutil
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from fedpace.deploy.local import LocalNetwork
 from fedpace.server import Step
 from fedpace.tasks import quadratics
 
-CLIENTS, ROUNDS, SEED = 6, 5, 5
+CLIENTS, ROUNDS, SEED = 6, 4, 5
 TASK = quadratics(np.arange(18.0).reshape(CLIENTS, 3) / 16, weights=[1, 2, 3, 4, 5, 6])
 SAMPLES = [TASK.samples(client) for client in range(CLIENTS)]
 SIZES: dict[str, Any] = {
@@ -39,7 +40,7 @@ MORE: dict[str, dict[str, Any]] = {
     "fednova": {"steps": [1, 2, 3, 4, 5, 6]},
     "mf_ca2fl": {"cache_bits": 4},
 }
-PATIENCE_S = 120.0  # of a test, for what takes a moment
+PATIENCE_S = 600.0  # of a test, for what takes a moment
 
 Script = Callable[["Bed"], Awaitable[None]]
 
@@ -63,6 +64,21 @@ VARIANTS: dict[str, Algorithm] = {name: made(name) for name in algorithms.__all_
 }
 
 
+def copied(folder: Path, to: Path) -> Path:
+    """A copy of a folder as it was at one moment, though a thread may be writing there: then another one is made."""
+    while True:
+        before = names(folder)
+        with suppress(shutil.Error):
+            shutil.copytree(folder, to)
+            if names(folder) == names(to) == before:
+                return to
+        shutil.rmtree(to, ignore_errors=True)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
 class Bed:
     """One run: a server and its clients as tasks of one loop; a script may cut, kill and start them meanwhile."""
 
@@ -77,6 +93,7 @@ class Bed:
         self.owners: dict[int, Owner] = {}
         self.leaving: dict[int, Callable[[], None]] = {}  # makes a client leave
         self.version = 0  # of the last step that was reported
+        self.moved = asyncio.Event()  # another one was
 
     def run(self, script: Script | None = None) -> Run:
         return asyncio.run(self._run(script))
@@ -118,11 +135,15 @@ class Bed:
 
     def _stepped(self, step: Step, _: object) -> None:
         self.version = step.version
+        self.moved.set()
 
     async def reached(self, version: int) -> None:
-        """Until the server took this step, or ended."""
+        """Until the server took this step, or ended. The step itself says so: who looks later may find the run over."""
         while self.version < version and not self.server.done():
-            await asyncio.sleep(0.001)
+            self.moved.clear()
+            moved = asyncio.ensure_future(self.moved.wait())
+            await asyncio.wait({moved, self.server}, return_when=asyncio.FIRST_COMPLETED)
+            moved.cancel()
 
     def cut(self, number: int) -> None:
         """The client's connection breaks, and it connects again."""
@@ -135,7 +156,7 @@ class Bed:
 
     async def kill_server(self, backup: Path | None = None) -> None:
         """Another one continues from the disk as it is at this moment, or from a backup."""
-        self.place = shutil.copytree(backup or self.place, self.folder / f"{self.place.name}+")
+        self.place = copied(backup or self.place, self.folder / f"{self.place.name}+")
         self.server.cancel()
         await asyncio.gather(self.server, return_exceptions=True)
         self.serve()

@@ -19,7 +19,7 @@ from fedpace.deploy.websocket.patience import Backoff
 from fedpace.deploy.websocket.server import WebsocketServer
 
 T = TypeVar("T")
-PATIENCE_S = 60  # only a test that fails gets there
+PATIENCE_S = 600  # only a test that fails gets there
 SMALL = TransportLimits(
     chunk_bytes=4 * KIB,
     credit_bytes=16 * KIB,

@@ -12,14 +12,31 @@ from random import Random
 
 import numpy as np
 import pytest
-from tests.deploy.deployed import CLIENTS, TASK, VARIANTS, Bed
+from tests.deploy.deployed import CLIENTS, TASK, VARIANTS, Bed, copied
 
 from fedpace import Run
 from fedpace.deploy import Replay, replay
 
-PACINGS = ["fedavg", "fedbuff", "fedasync", "defedavg_iid", "defedavg_niid", "favano", "quafl"]
+PACINGS = [
+    "fedavg",
+    "autonomous_fedgm",
+    "fedbuff",
+    "fedasync",
+    "defedavg_iid",
+    "defedavg_niid",
+    "favano",
+    "quafl",
+]
 STATEFUL = ["scaffold", "two_way, ef21", "fedbaca", "fednova_vr"]
 PATIENT = {"rounds": 12}
+
+
+def algorithms(*quick: str) -> pytest.MarkDecorator:
+    """Every pacing rule and every kind of memory; all but a few by `--all` only."""
+    cases = [
+        pytest.param(name, marks=() if name in quick else pytest.mark.long) for name in (*PACINGS, *STATEFUL)
+    ]
+    return pytest.mark.parametrize("name", cases)
 
 
 def checked(bed: Bed, run: Run, *, retrain: bool = True) -> Replay:
@@ -28,10 +45,12 @@ def checked(bed: Bed, run: Run, *, retrain: bool = True) -> Replay:
     assert again.different == ()
     assert len(run.history) == bed.options["rounds"]
     assert np.isfinite(run.model).all()
+    seconds = [step.virtual_seconds for step in run.history]
+    assert seconds == sorted(seconds)
     return again
 
 
-@pytest.mark.parametrize("name", [*PACINGS, *STATEFUL])
+@algorithms("defedavg_niid", "quafl", "fedbaca")
 def test_broken_connections_change_nothing_but_the_order(name: str, tmp_path: Path) -> None:
     async def cuts(bed: Bed) -> None:
         random = Random(name)
@@ -46,7 +65,7 @@ def test_broken_connections_change_nothing_but_the_order(name: str, tmp_path: Pa
     assert run.counters["resynchronised"] == run.counters["malformed"] == 0
 
 
-@pytest.mark.parametrize("name", [*PACINGS, *STATEFUL])
+@algorithms("fedbuff", "favano", "scaffold")
 def test_a_server_that_is_killed_continues_with_everything_it_acknowledged(name: str, tmp_path: Path) -> None:
     async def kills(bed: Bed) -> None:
         for version in (2, 5, 8):
@@ -66,20 +85,20 @@ def controls(again: Replay) -> tuple[np.ndarray, np.ndarray]:
     return again.coordinator.server.state.control.c, np.sum(own, axis=0) / CLIENTS
 
 
-@pytest.mark.parametrize("name", [*PACINGS, *STATEFUL])
+@algorithms("scaffold", "defedavg_iid")
 @pytest.mark.parametrize("disk", ["kept", "lost", "old"])
 def test_a_client_that_restarts_goes_on_or_is_resynchronised(name: str, disk: str, tmp_path: Path) -> None:
     place, backup = tmp_path / "client-0", tmp_path / "backup"
 
     async def restarts(bed: Bed) -> None:
         await bed.reached(3)
-        shutil.copytree(place, backup)
+        copied(place, backup)
         await bed.reached(8)
         await bed.kill_client(0)
         if disk != "kept":
             shutil.rmtree(place)
         if disk == "old":
-            shutil.copytree(backup, place)
+            copied(backup, place)
         bed.join(0)
 
     bed = Bed(VARIANTS[name], tmp_path, rounds=16, disks=True)
@@ -93,13 +112,13 @@ def test_a_client_that_restarts_goes_on_or_is_resynchronised(name: str, disk: st
         np.testing.assert_allclose(c, mean, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", [*PACINGS, *STATEFUL])
+@algorithms("scaffold", "fedasync")
 def test_a_server_restored_from_an_old_backup_resynchronises_whoever_knows_more(
     name: str, tmp_path: Path
 ) -> None:
     async def restores(bed: Bed) -> None:
         await bed.reached(2)
-        backup = Path(shutil.copytree(bed.place, tmp_path / "backup"))
+        backup = copied(bed.place, tmp_path / "backup")
         await bed.reached(8)
         await bed.kill_server(backup)
 

@@ -27,7 +27,7 @@ from fedpace.record.store.snapshot import take_server
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Genesis, list[Input]]:
     """A run with memories on both ends, and all its inputs."""
     folder = tmp_path_factory.mktemp("recorded")
-    Bed(VARIANTS["two_way, ef21"], folder, rounds=3).run()
+    Bed(VARIANTS["two_way, ef21"], folder, rounds=2).run()
     files = DiskFiles(folder / "server")
     begun = genesis.read(files)
     assert begun is not None
@@ -96,7 +96,7 @@ def test_after_a_power_cut_at_any_call_nothing_acknowledged_is_lost_and_the_bits
         states.append(fingerprint(straight))
     whole = LosingFiles()
     Server(whole, begun, mode).run(inputs)
-    assert whole.calls > 25
+    assert whole.calls > 20
     for cut_at in range(1, whole.calls + 1):
         files = LosingFiles(cut_at, Random(cut_at))
         server = Server(files, begun, mode)

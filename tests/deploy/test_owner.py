@@ -101,3 +101,17 @@ def test_a_client_leaves_cleanly_and_nobody_waits_for_it(tmp_path: Path) -> None
     run = bed.run(leaves)
     assert len(received(bed, MessageKind.LEAVE)) == 1
     assert len(run.history) == 8
+
+
+def test_a_client_that_was_away_at_the_end_is_told_when_it_comes_back(tmp_path: Path) -> None:
+    async def away(bed: Bed) -> None:
+        await bed.reached(1)
+        back = bed.network.disconnected(0)
+        await bed.reached(12)
+        back()
+        await bed.clients[0]
+
+    bed = Bed(VARIANTS["fedasync"], tmp_path, rounds=12, linger_s=100.0)
+    run = bed.run(away)
+    assert len(run.history) == 12
+    assert bed.clients[0].result() == "the run is over"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedpace.errors import FrameError
+from fedpace.link.codecs.octaves import LENGTH, pack_unary, unpack_unary
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire import indices, pack, sparse, values
 from fedpace.link.wire.frame import Header, Kind
@@ -38,8 +39,8 @@ def parse(frame: bytes, sizes: tuple[int, ...]) -> Fields:
         size = sum(sizes)
         at, picked = sparse.read(frame, header.kind, size, size, name, "auto")
         return Fields(header, tuple(at.tolist()), tuple(picked.tolist()))
-    if header.kind is Kind.TERNARY:
-        return _parse_ternary(frame, header, name, sizes)
+    if header.kind is Kind.OCTAVES:
+        return _parse_octaves(frame, header, name, sizes)
     return _parse_codes(frame, header, name, sizes)
 
 
@@ -64,13 +65,17 @@ def _parse_codes(frame: bytes, header: Header, name: str, sizes: tuple[int, ...]
     return Fields(header, numbers=tuple(scales), codes=tuple(codes))
 
 
-def _parse_ternary(frame: bytes, header: Header, name: str, sizes: tuple[int, ...]) -> Fields:
+def _parse_octaves(frame: bytes, header: Header, name: str, sizes: tuple[int, ...]) -> Fields:
+    """Of frames with four levels."""
     size, count = sum(sizes), sparse.count(header, frame, sum(sizes))
-    signs, scales = pack.packed_bytes(count, 1), len(sizes) * values.type_bytes(name)
-    at = sparse.positions(header, frame, count, scales + signs, size, "auto")
-    numbers = _numbers(frame, name, len(sizes), len(frame) - scales - signs)
-    packed = np.frombuffer(frame, np.uint8, signs, len(frame) - signs)
-    return Fields(header, tuple(at.tolist()), numbers, (tuple(pack.unpack(packed, 1, count).tolist()),))
+    (unary,) = LENGTH.unpack_from(frame, wire.HEADER_BYTES + sparse.COUNT.size)
+    signs, scales = pack.packed_bytes(count, 1), 4 * len(sizes) * values.type_bytes(name)
+    at = sparse.positions(header, frame, count, scales + signs + unary, size, "auto", LENGTH.size)
+    end = len(frame) - unary
+    numbers = _numbers(frame, name, 4 * len(sizes), end - scales - signs)
+    positive = pack.unpack(np.frombuffer(frame, np.uint8, signs, end - signs), 1, count)
+    octaves = unpack_unary(np.frombuffer(frame, np.uint8, unary, end), count, 4)
+    return Fields(header, tuple(at.tolist()), numbers, (tuple(positive.tolist()), tuple(octaves.tolist())))
 
 
 def build(fields: Fields, sizes: tuple[int, ...]) -> bytes:
@@ -96,9 +101,11 @@ def _payload(fields: Fields, sizes: tuple[int, ...]) -> list[Any]:
         return [numbers]
     if header.kind in SPARSE:
         return [sparse.COUNT.pack(len(fields.positions)), _block(fields, sum(sizes)), numbers]
-    if header.kind is Kind.TERNARY:
+    if header.kind is Kind.OCTAVES:
         signs = pack.pack(np.array(fields.codes[0], np.uint8), 1)
-        return [sparse.COUNT.pack(len(fields.positions)), _block(fields, sum(sizes)), numbers, signs]
+        octaves = pack_unary(np.array(fields.codes[1], np.int64))
+        head = sparse.COUNT.pack(len(fields.positions)) + LENGTH.pack(len(octaves))
+        return [head, _block(fields, sum(sizes)), numbers, signs, octaves]
     bits = 1 if header.kind is Kind.SIGN else header.aux
     kind = np.uint8 if bits <= 8 else np.uint16
     packed = [pack.pack(np.array(codes, kind), bits) for codes in fields.codes]

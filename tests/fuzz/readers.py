@@ -17,11 +17,11 @@ from fedpace.link import (
     ErrorFeedback,
     Full,
     Lazy,
+    Octaves,
     Plain,
     Quantize,
     RandK,
     ScaledSign,
-    Ternary,
     TopK,
     Uplink,
     describe,
@@ -41,7 +41,7 @@ CODECS: tuple[Codec, ...] = (
     TopK(1.0, index="varint"),
     RandK(0.5),
     ScaledSign(),
-    Ternary(0.3),
+    Octaves(0.3),
     Quantize(2),
     Quantize(3, stochastic=False),
     Quantize(4),
@@ -62,7 +62,7 @@ DOWNLINKS: tuple[Downlink, ...] = (
     CompressedModel(ScaledSign(), "aa", 0.5),
     Difference(TopK(0.3)),
     Difference(ScaledSign()),
-    Difference(Ternary(0.3)),
+    Difference(Octaves(0.3)),
     Difference(Dense()),
 )
 
@@ -84,7 +84,7 @@ def readers() -> dict[str, Reader]:
                 found[f"{up} {size} {x.dtype}"] = _uplink(up, x)
             for down in DOWNLINKS:
                 found[f"{down} {size} {x.dtype}"] = _downlink(down, x)
-    for codec in (TopK(0.3), ScaledSign(), Ternary(0.3), Quantize(3)):
+    for codec in (TopK(0.3), ScaledSign(), Octaves(0.3), Quantize(3)):
         bound = codec.bind(LAYOUT)
         found[str(bound)] = lambda frame, bound=bound: bound.decode(frame, 13)
     return found
@@ -120,5 +120,5 @@ def frames() -> Iterator[bytes]:
                 first, state = down.send(0, x, 0, state, rng)
                 yield first
                 yield down.send(0, x + rng.normal(size=size).astype(x.dtype), 1, state, rng)[0]
-    for codec in (TopK(0.3), ScaledSign(), Ternary(0.3), Quantize(3)):
+    for codec in (TopK(0.3), ScaledSign(), Octaves(0.3), Quantize(3)):
         yield codec.bind(LAYOUT).encode(models(13)[0], rng)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedpace.errors import FrameError
-from fedpace.link import Dense, Quantize, RandK, ScaledSign, Ternary, TopK
+from fedpace.link import Dense, Octaves, Quantize, RandK, ScaledSign, TopK
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind
 from fuzz.fields import Fields, build, parse
@@ -109,8 +109,8 @@ def test_what_codecs_write_is_read_back_to_the_field(size: int, dtype: type) -> 
         Dense("fp16"),
         Dense("bf16"),
         ScaledSign(),
-        Ternary(0.3),
-        Ternary(0.5, index="rice"),
+        Octaves(0.3),
+        Octaves(0.5, index="rice"),
         Quantize(2),
         Quantize(4),
         Quantize(7),

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from fedpace.check import check_codec
 from fedpace.errors import ConfigError, FrameError
-from fedpace.link import Dense, Quantize, RandK, ScaledSign, Ternary, TopK
+from fedpace.link import Dense, Octaves, Quantize, RandK, ScaledSign, TopK
 from fedpace.link.codecs.groups import kept
 from fedpace.link.codecs.select import _largest, largest
 from fedpace.link.wire import frame as wire
@@ -257,52 +257,94 @@ def test_bits_and_rounding_must_match():
 
 def test_ternary_keeps_signs_and_the_mean_magnitude_of_the_largest():
     """||C(v) - v||^2 = ||v||^2 - ||v_S||_1^2 / k; the lower index among equals, never a zero."""
-    np.testing.assert_array_equal(through(Ternary(1 / 2), SIGNED), [2.5, 0, 0, 2.5])
-    assert error2(Ternary(1 / 2), SIGNED) == 14 - 5**2 / 2
-    np.testing.assert_array_equal(through(Ternary(1 / 3), X), [3, -3, 0, 0, 0, 0])
-    np.testing.assert_array_equal(through(Ternary(1.0), X), np.sign(X) * 11 / 5)
-    np.testing.assert_array_equal(through(Ternary(1.0), np.zeros(3)), np.zeros(3))
+    np.testing.assert_array_equal(through(Octaves(1 / 2, 1), SIGNED), [2.5, 0, 0, 2.5])
+    assert error2(Octaves(1 / 2, 1), SIGNED) == 14 - 5**2 / 2
+    np.testing.assert_array_equal(through(Octaves(1 / 3, 1), X), [3, -3, 0, 0, 0, 0])
+    np.testing.assert_array_equal(through(Octaves(1.0, 1), X), np.sign(X) * 11 / 5)
+    np.testing.assert_array_equal(through(Octaves(1.0, 1), np.zeros(3)), np.zeros(3))
 
 
 def test_ternary_has_one_magnitude_for_every_tensor():
     v = np.array([1.0, -1, 0.01, 0.01])
-    assert error2(Ternary(1.0).bind(TENSORS), v) == 0
-    assert error2(Ternary(1.0), v) == pytest.approx(2.0002 - 2.02**2 / 4, abs=1e-12)
+    assert error2(Octaves(1.0, 1).bind(TENSORS), v) == 0
+    assert error2(Octaves(1.0, 1), v) == pytest.approx(2.0002 - 2.02**2 / 4, abs=1e-12)
 
 
 def test_half_of_gaussian_entries_leave_a_fifth_of_the_square_at_a_bit_and_a_half():
     """E|x| above the median of |x| is 2 phi(z) / (1/2), z = .6745; entropy 1, and a bit for every other sign."""
     v = np.random.default_rng(3).normal(size=1 << 16).astype(np.float32)
     kept = 0.5 * (4 * math.exp(-(0.67449**2) / 2) / math.sqrt(2 * math.pi)) ** 2
-    assert error2(Ternary(1 / 2), v) / v.size == pytest.approx(1 - kept, abs=0.02)
-    assert len(Ternary(1 / 2).encode(v, RNG)) == 28 + 1.5 * v.size / 8
+    assert error2(Octaves(1 / 2, 1), v) / v.size == pytest.approx(1 - kept, abs=0.02)
+    assert len(Octaves(1 / 2, 1).encode(v, RNG)) == 28 + 1.5 * v.size / 8
 
 
 def test_a_frame_that_ternary_would_not_write_is_refused():
-    codec, size = Ternary(1 / 2, index="bitmask"), 4
+    codec, size = Octaves(1 / 2, 1, index="bitmask"), 4
     frame = bytearray(codec.encode(SIGNED.astype(np.float32), RNG))
-    for at, value in ((24, 0xE0), (28, 0xC0), (29, 0xE0)):
+    for at, value, what in (
+        (24, 0xE0, "positions|entries"),
+        (28, 0xC0, "negative"),
+        (29, 0xE0, "bits after"),
+    ):
         broken = bytearray(frame)
         broken[at] = value
-        with pytest.raises(FrameError):
+        with pytest.raises(FrameError, match=what):
             codec.decode(wire.sealed(bytes(broken)), size)
     silent = bytes(frame[:25]) + bytes(4) + bytes(frame[29:])
-    with pytest.raises(FrameError, match="no magnitude"):
+    with pytest.raises(FrameError, match="missing"):
         codec.decode(wire.sealed(silent), size)
     bound = codec.bind(TENSORS)
     uneven = bytearray(bound.encode(SIGNED.astype(np.float32), RNG))
     uneven[24] = 0xC0  # both entries in the first tensor
     with pytest.raises(FrameError, match="too many"):
         bound.decode(wire.sealed(bytes(uneven)), size)
-    many = Ternary(1.0).encode(SIGNED + 4, RNG)
+    many = Octaves(1.0, 1).encode(SIGNED + 4, RNG)
     with pytest.raises(FrameError, match="allowed"):
         codec.decode(many, size)
 
 
+def test_octaves_have_a_magnitude_each():
+    """1 | 2, 3 | 4, 7 | 8 and all above it, twice as large as the octave before; zeros have none."""
+    v = np.array([1.0, -2, 3, 4, -7, 8, 100, 0])
+    np.testing.assert_array_equal(through(Octaves(1.0), v), [1, -2.5, 2.5, 5.5, -5.5, 54, 54, 0])
+    two = np.array([1, -124, 124, 124, -124, 124, 124, 0]) / np.array([1, 6, 6, 6, 6, 6, 6, 1])
+    np.testing.assert_array_equal(through(Octaves(1.0, 2), v), two)
+    np.testing.assert_array_equal(through(Octaves(1 / 4), v), [0, 0, 0, 0, 0, 8, 100, 0])
+    wide = np.array([5e-324, 1e308])
+    np.testing.assert_array_equal(through(Octaves(1.0), wide), wide)
+
+
+def test_an_octave_costs_one_bit_more_than_the_one_below():
+    """Magnitudes 1, 2, 4, 8 in unary: 0 10 110 1110, ten bits; signs 1011; all of four positions; four magnitudes."""
+    v = np.array([1.0, -2, 4, 8], np.float32)
+    frame = Octaves(1.0, index="bitmask").encode(v, RNG)
+    scales = np.array([1, 2, 4, 8], "<f4").tobytes()
+    head = bytes([4, 0, 0, 0, 2, 0, 0, 0, 0b11110000])
+    assert frame[20:] == head + scales + bytes([0b10110000, 0b01011011, 0b10000000])
+    assert through(Octaves(1.0), v).tolist() == v.tolist()
+
+
+def test_octaves_that_do_not_add_up_are_refused():
+    codec = Octaves(1.0, index="bitmask")
+    frame = codec.encode(np.array([1.0, -2, 4, 8], np.float32), RNG)
+    for at, value, what in (
+        (-1, 0b10100000, "do not hold"),  # padding
+        (-2, 0b11111011, "not below 4"),
+        (-1, 0b11111111, "do not hold"),  # an end is missing
+        (-2, 0b01101101, "missing or in vain"),  # an octave without entries
+        (24, 200, "bytes of octaves"),
+    ):
+        broken = bytearray(frame)
+        broken[at] = value
+        with pytest.raises(FrameError, match=what):
+            codec.decode(wire.sealed(bytes(broken)), 4)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 4])
 @pytest.mark.parametrize("ratio", [0.02, 0.25, 1.0])
-def test_ternary_keeps_its_promises(ratio):
-    check_codec(Ternary(ratio))
-    check_codec(Ternary(ratio, index="rice"))
+def test_octaves_keep_their_promises(ratio, levels):
+    check_codec(Octaves(ratio, levels))
+    check_codec(Octaves(ratio, levels, index="rice"))
 
 
 # ---------------------------------------------------------------- bytes
@@ -317,7 +359,7 @@ def test_ternary_keeps_its_promises(ratio):
             "02022000 01000000 00000000 13000000 b1a23528 03000000 000002 00004040 000040c0 00000040",
         ),
         (
-            Ternary(1 / 2, index="bitmask"),
+            Octaves(1 / 2, 1, index="bitmask"),
             SIGNED.astype(np.float32),
             "02081000 01000000 00000000 0a000000 e4821d72 02000000 90 00002040 c0",
         ),

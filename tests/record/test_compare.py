@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fedpace.record import Run
-from fedpace.record.report.compare import Cost, cost, final, picture
+from fedpace.record.report.compare import picture, real_seconds, rises
 from fedpace.sim.observer import StepRecord
 
 
@@ -21,30 +21,20 @@ def learned(run: Run, *accuracies: float | None, seconds: float = 1.0) -> Run:
     return replace(run, history=history, rounds=len(history), summary={"step_seconds": times})
 
 
-def test_costs_are_means_over_the_runs_that_got_there(run: Run) -> None:
-    runs = [learned(run, 0.2, 0.8), learned(run, 0.2, 0.5, 0.9, seconds=2.0), learned(run, 0.1, 0.1)]
-    assert cost(runs, ("accuracy", 0.8)) == Cost(
-        runs=2, steps=2.5, virtual_seconds=4.0, bytes_up=25, bytes_down=12.5, real_seconds=1.25
-    )
-    assert cost(runs, ("accuracy", 0.95)) is None
-
-
-def test_without_a_goal_costs_are_those_of_the_whole_runs(run: Run) -> None:
-    whole = cost([learned(run, 0.2, None, 0.8)], None)
-    assert whole == Cost(1, 3, 3.0, 30, 15, 1.5)
-
-
 def test_real_seconds_of_a_run_without_a_clock_are_known_at_its_end_only(run: Run) -> None:
-    timed = replace(learned(run, 0.2, 0.8), summary={"real_seconds": 7.0})
-    end, before = cost([timed], ("accuracy", 0.8)), cost([timed], ("accuracy", 0.2))
-    assert end is not None and end.real_seconds == 7.0
-    assert before is not None and before.real_seconds is None
+    clocked, timed = learned(run, 0.2, 0.8), replace(learned(run, 0.2, 0.8), summary={"real_seconds": 7.0})
+    early = replace(timed, history=timed.history[:1])
+    assert (real_seconds(clocked), real_seconds(timed), real_seconds(early)) == (1.0, 7.0, None)
 
 
-def test_final_values_have_a_spread_over_seeds(run: Run) -> None:
-    assert final([learned(run, 0.4), learned(run, 0.8)], "accuracy") == pytest.approx((0.6, 0.2 * 2**0.5))
-    assert final([learned(run, 0.4)], "accuracy") == (0.4, None)
-    assert final([learned(run, None)], "accuracy") is None
+@pytest.mark.parametrize("metric", ["accuracy", "accuracy_top5", "f1", "macro_f1", "roc-auc", "Recall"])
+def test_metrics_that_rise(metric: str) -> None:
+    assert rises(metric)
+
+
+@pytest.mark.parametrize("metric", ["loss", "mse", "distance", "perplexity", "kl"])
+def test_metrics_that_fall(metric: str) -> None:
+    assert not rises(metric)
 
 
 def test_the_picture_has_every_seed_and_their_mean(run: Run) -> None:

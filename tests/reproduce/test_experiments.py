@@ -28,6 +28,7 @@ FIRST_KEYS = {
     "defedavg-table1": "9dd4b5d1b72b53d5",
     "defedavg-speedup": "3eb7f25b9a1af736",
     "two-way-bits": "b4817c13655a9b1b",
+    "two-way-defaults": "256f96fd548ac4e7",
     "ca2fl-accuracy": "d79b81e1d470e381",
     "ca2fl-delay": "dbb7ac34a7244d70",
     "combined-methods": "eab2ea64d7982909",

@@ -430,7 +430,7 @@ def labelled(*labels):
         ),
         (
             good(model=nn.Linear(6, CLASSES).half(), clients=[(x.half(), y) for x, y in parts()]),
-            "trainable parameters must be all float32 or all float64, on the CPU; got torch.float16 on cpu",
+            "trainable parameters must be all float32 or all float64 (precision= is for half precision); got",
         ),
         (
             good(model=nn.Linear(6, CLASSES).requires_grad_(False)),

@@ -13,9 +13,10 @@ from torch import nn
 from fedpace.compute.protocol import Request
 from fedpace.local import SGD
 from fedpace.local import descend as reference
-from fedpace.tasks import load
+from fedpace.tasks import from_torch, load
 from fedpace.tasks.descend import descend
 from fedpace.tasks.examples import Tensors
+from fedpace.tasks.images_last import as_given, channels_last
 from fedpace.tasks.objective import CLASSIFICATION
 from fedpace.tasks.torch_task import TorchTask
 from fedpace.vector import freeze
@@ -128,7 +129,7 @@ def three_samples(client):
     return Tensors(inputs, torch.tensor([0, 1, 1]))
 
 
-@pytest.mark.parametrize("activation", [nn.ReLU, nn.Tanh], ids=["compiled", "autograd"])
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.Softplus], ids=["compiled", "autograd"])
 def test_a_task_of_ones_own_survives_pickling_after_it_was_used(activation):
     """Its parameters are views of one vector again, wherever a solve starts from, and its lanes work on those."""
     network = nn.Sequential(nn.Linear(4, 5), activation(), nn.Linear(5, 2))
@@ -196,3 +197,33 @@ def test_repr_tells_tasks_apart():
     }
     assert len(shown) == 5
     assert "load('digits', clients=10, partition=IID(sizes='balanced'), model='mlp', seed=0)" in shown
+
+
+class AsRows(nn.Module):
+    """Views the result of a convolution as rows, which channels that lie last do not allow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution, self.out = nn.Conv2d(2, 3, 3), nn.Linear(48, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.out(torch.tanh(self.convolution(x)).view(len(x), -1))
+        return y
+
+
+def test_own_images_have_their_channels_last_where_the_module_can_take_them() -> None:
+    """The same numbers within rounding; a named network keeps its bits."""
+    torch.manual_seed(0)
+    data = (torch.randn(20, 2, 6, 6), torch.arange(20) % 3)
+    able = nn.Sequential(nn.Conv2d(2, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(48, 3))
+    last, rows = (
+        from_torch(module, nn.functional.cross_entropy, [data], data) for module in (able, AsRows())
+    )
+    assert (last._autograd.form, rows._autograd.form) == (channels_last, as_given)
+    assert not load("digits", clients=2, model="cnn_ca2fl").own_module
+    asked = Request(0, 0, last.initial(0), 0, SGD(0.1, steps=6, batch_size=5), 6, seed=0, data=0)
+    moved = last.solve(asked)
+    last._autograd.form = as_given
+    plain = last.solve(asked)
+    np.testing.assert_allclose(moved, plain, rtol=0, atol=1e-5 * np.abs(plain).max())
+    rows.solve(Request(0, 0, rows.initial(0), 0, SGD(0.1, steps=1, batch_size=5), 1, seed=0, data=0))

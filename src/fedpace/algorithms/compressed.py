@@ -101,7 +101,7 @@ def _down(given: TwoWayLinks, rule: str) -> CompressedModel:
         read.first,
         "raw" if read.reference == "raw" else "held",
         given["over_n"],
-        given["clients_per_round"],
+        given["clients_per_round"] if given["over_n"] else None,
     )
 
 

@@ -11,7 +11,7 @@ from fedpace.aggregate import Mean, Weighted
 from fedpace.aggregate.protocol import Aggregator
 from fedpace.aggregate.staleness import Weight
 from fedpace.errors import ConfigError, require, require_number
-from fedpace.link import Dense, Quantize, RandK, ScaledSign, Ternary, TopK
+from fedpace.link import Dense, Octaves, Quantize, RandK, ScaledSign, TopK
 from fedpace.link.protocol import Codec
 from fedpace.local import SGD
 from fedpace.pace import Buffered, Rounds, Selection, selection
@@ -157,7 +157,7 @@ def weighted(weighting: str) -> Aggregator:
 
 
 def codec_of(codec: CodecLike) -> Codec:
-    """A codec from `dense`, `fp16`, `topk:1/8`, `ternary:1/4`, `randk:0.01`, `sign`, `quant:4`, or itself."""
+    """A codec from `dense`, `fp16`, `topk:1/8`, `octaves:1/4`, `ternary:1/4`, `sign`, `quant:4`, or itself."""
     if isinstance(codec, Codec):
         return codec
     name, _, number = codec.partition(":") if isinstance(codec, str) else ("", "", "")
@@ -167,8 +167,8 @@ def codec_of(codec: CodecLike) -> Codec:
                 return Dense(None if name == "dense" else name)
             case "topk", _:
                 return TopK(float(Fraction(number)))
-            case "ternary", _:
-                return Ternary(float(Fraction(number)))
+            case "octaves" | "ternary", _:
+                return Octaves(float(Fraction(number)), 1 if name == "ternary" else 4)
             case "randk", _:
                 return RandK(float(Fraction(number)))
             case "sign", "":
@@ -179,6 +179,6 @@ def codec_of(codec: CodecLike) -> Codec:
         if isinstance(error, ConfigError):
             raise
     raise ConfigError(
-        f"codec must be dense, fp16, bf16, topk:RATIO, ternary:RATIO, randk:RATIO, sign, quant:BITS, "
+        f"codec must be dense, fp16, bf16, topk:RATIO, octaves:RATIO, ternary:RATIO, randk:RATIO, sign, quant:BITS, "
         f"or a codec; got {codec!r}"
     )

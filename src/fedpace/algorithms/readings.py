@@ -35,7 +35,7 @@ PHANTOM = (
 
 def reading(mode: str, rule: str, reference: str | None = None, warn: bool = True) -> Reading:
     """What this mode decides for a rule; a `reference` that is given decides instead of it."""
-    known = FORMER.get(mode, mode)
+    known = FORMER.get(mode, mode) if isinstance(mode, str) else ""
     require(known in READINGS, "mode", mode, " or ".join(READINGS))
     if known != mode and warn:
         warnings.warn(f'mode="{mode}" is now called "{known}": the same runs', FutureWarning, stacklevel=6)

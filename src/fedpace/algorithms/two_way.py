@@ -14,22 +14,22 @@ from fedpace.pace import Arrivals, Buffered, Pace, Polled, selection
 from fedpace.server_opt.protocol import ServerOpt
 
 
-@named(server_lr=0.03)
+@named(server_lr=0.005, b1=0.9, eps=1e-7)
 def two_way(
     *,
     pace: str | Pace = "rounds",
     buffer: int = 10,
     concurrency: int | None = 20,
     draws: int = 10,
-    codec: CodecLike = "topk:1/64",
-    down_codec: CodecLike = "topk:1/64",
+    codec: CodecLike = "octaves:1/4",
+    down_codec: CodecLike = "ternary:1/2",
     memory: str = "ef",
     tau: float = 0.0,
     tau_down: float = 0.0,
     max_staleness: int | None = 10,
     reference: str = "auto",
     first: str = "seed",
-    per_tensor: bool = False,
+    per_tensor: bool = True,
     server_opt: ServerOpt | None = None,
     **shared: Unpack[SynchronousAMSGrad],
 ) -> Algorithm:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import mmap
 import os
 from collections.abc import Callable
@@ -14,16 +15,18 @@ from torch import Tensor, nn
 
 from fedpace.bench.workloads import PER_ROUND, Workload
 from fedpace.random import stream
-from fedpace.tasks import LoadedTask
+from fedpace.tasks import TorchTask
 
 
 class Loop:
     """Clients' data, a network and an optimizer; the loop that is usually written first."""
 
-    def __init__(self, workload: Workload, task: LoadedTask):
+    def __init__(self, workload: Workload, task: TorchTask):
         torch.set_num_threads(1)
         self.workload, self.task = workload, task
-        self.network: nn.Module = task._network(0)
+        self.network: nn.Module = copy.deepcopy(task.network).train()
+        for p in self.network.parameters():
+            p.data = p.data.clone()  # of its own, not views of the task's vector
         self.optimizer = torch.optim.SGD(self.network.parameters(), workload.lr)
         self.rng = stream(0, "batches")
 
@@ -55,7 +58,7 @@ class Loop:
         return [torch.zeros_like(p) for p in self.network.parameters()]
 
 
-def one_process(workload: Workload, task: LoadedTask) -> Callable[[int], None]:
+def one_process(workload: Workload, task: TorchTask) -> Callable[[int], None]:
     """A function that trains so many rounds."""
     loop = Loop(workload, task)
     model = [p.detach().clone() for p in loop.network.parameters()]
@@ -71,7 +74,7 @@ def one_process(workload: Workload, task: LoadedTask) -> Callable[[int], None]:
     return run
 
 
-def two_processes(workload: Workload, task: LoadedTask) -> Callable[[int], None]:
+def two_processes(workload: Workload, task: TorchTask) -> Callable[[int], None]:
     """The same with half the clients each, model and sums in shared memory."""
     loop = Loop(workload, task)
     model = [_shared(p.detach()) for p in loop.network.parameters()]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fedpace.bench.workloads import WORKLOADS, Workload
 
 if TYPE_CHECKING:
-    from fedpace.tasks import LoadedTask
+    from fedpace.tasks import TorchTask
 
 
 def ours(workload: Workload, workers: int) -> Callable[[int], None]:
@@ -37,7 +37,7 @@ def bare(workload: Workload, processes: int) -> Callable[[int], None]:
     return make(workload, _loaded(workload))
 
 
-def _loaded(workload: Workload) -> LoadedTask:
+def _loaded(workload: Workload) -> TorchTask:
     """With all clients' sample counts loaded: reading them is not part of a round."""
     task = workload.make_task()
     for client in range(task.clients):

@@ -13,7 +13,7 @@ from fedpace.random import stream
 
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
-    from fedpace.tasks import LoadedTask
+    from fedpace.tasks import TorchTask
 
 PER_ROUND = 10  # clients
 
@@ -46,17 +46,21 @@ class Workload:
         common: dict[str, Any] = {"client_lr": self.lr, "batch_size": self.batch_size, **self.work}
         return make(**common, **pace[self.algorithm])
 
-    def make_task(self) -> LoadedTask:
+    def make_task(self) -> TorchTask:
         """On the real data, or on noise of the same shape where they are not downloaded: a step takes as long."""
         from fedpace import tasks
 
+        if self.data == "own":
+            from fedpace.bench.own import own_task
+
+            return own_task(self.model, self.clients)
         try:
             return tasks.load(self.data, self.clients, "iid", self.model, seed=0)
         except ConfigError:
             return _noise(self)
 
 
-def _noise(workload: Workload) -> LoadedTask:
+def _noise(workload: Workload) -> TorchTask:
     from fedpace.tasks.datasets.data import Data
     from fedpace.tasks.named import DEFAULTS, LoadedTask
     from fedpace.tasks.partition import partition
@@ -71,6 +75,7 @@ def _noise(workload: Workload) -> LoadedTask:
 
 SOFTMAX = "softmax 784x10, MNIST, 1000 clients x 60 samples, 10 per round, 1 epoch, batch 10"
 CNN = "CNN 5x5 32/64 + 512, Fashion-MNIST, 100 clients, 10 per round, 50 steps of batch 10"
+OWN = "own module, 20 clients, 10 per round, 1 epoch, batch 10"
 MLP = "MLP 784-200-10, MNIST, 100 clients, 10 per round, 50 steps of batch 10"
 WORKLOADS = {
     "W1": Workload("W1", SOFTMAX, "mnist", "softmax", 1000, 60, target=0.2, work={"epochs": 1}),
@@ -82,4 +87,12 @@ WORKLOADS = {
     "W4d": Workload(
         "W4d", f"DeFedAvg-nIID, n = 10, {MLP}", "mnist", "mlp", 100, 6, 0.4, algorithm="defedavg_niid"
     ),
+    "W5": Workload("W5", f"tanh MLP 30-64-64-2, {OWN}", "own", "tanh", 20, 20, 0.3, {"epochs": 1}),
+    "W6": Workload(
+        "W6", f"transformer, 2 layers of 64, {OWN}", "own", "transformer", 20, 2, 0.75, {"epochs": 1}
+    ),
+    "W7": Workload(
+        "W7", f"ResNet 16-32-64 with GroupNorm, {OWN}", "own", "resnet", 20, 1, 0.65, {"epochs": 1}
+    ),
+    "W7r": Workload("W7r", f"ResNet-18 with GroupNorm, {OWN}", "own", "resnet18", 20, 1, 0.0, {"epochs": 1}),
 }

@@ -10,8 +10,8 @@ from typing import Any
 from fedpace.cli import experiment, output
 from fedpace.cli.monitoring import add_track_option
 from fedpace.cli.parser import Parser
-from fedpace.record.store.booked import EVERY
 
+EVERY = "60s"  # real time between checkpoints
 _WORDS = (
     "task",
     "clients",
@@ -20,6 +20,8 @@ _WORDS = (
     "population",
     "rounds",
     "compute",
+    "device",
+    "precision",
     "workers",
     "evaluate_every",
     "dp",

@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import experiment
-from fedpace.cli.arguments import words
+from fedpace.cli.arguments import EVERY, words
 from fedpace.cli.monitoring import Monitoring
 from fedpace.cli.population import population
 from fedpace.errors import ConfigError, InterruptedRun, StorageError
-from fedpace.record.store.booked import EVERY, StoreAs
-from fedpace.study.trial import few_sessions
 
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
     from fedpace.compute.protocol import Task
     from fedpace.record import Run
+    from fedpace.record.store.booked import StoreAs
     from fedpace.record.store.store import Store
     from fedpace.sim import Population
 
@@ -40,6 +39,7 @@ class Experiment:
         from fedpace.record.store.identity import identity
 
         options = {"rounds": self.how["rounds"], "evaluate_every": every(self.how["evaluate_every"])}
+        options |= {"compute": "vectorised"} if self.how["compute"] == "vectorised" else {}
         return identity(self.algorithm, self.task, self.population, self.seed, **options, keep_models=False)
 
 
@@ -92,6 +92,8 @@ def execute(
     every: int | str = EVERY,
 ) -> Run:
     """Run it; in the store, if there is one, from the first moment on."""
+    from fedpace.record.store.booked import StoreAs
+
     if store is None:
         return _unsaved(what, watch)
     return simulated(what, watch, StoreAs(name, arguments=what.words, new=True, every=every))
@@ -100,6 +102,7 @@ def execute(
 def simulated(what: Experiment, watch: Monitoring, store: StoreAs) -> Run:
     """Run it under a name of the store."""
     from fedpace import simulate
+    from fedpace.study.trial import few_sessions
 
     return simulate(
         what.algorithm,

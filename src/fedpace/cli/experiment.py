@@ -47,6 +47,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="worker processes, where local training is long enough (default: %(default)s)",
     )
+    how.add_argument("--device", metavar="D", help="auto, cpu, cuda, cuda:1 or mps (default: cpu)")
+    how.add_argument(
+        "--precision", metavar="P", help="of a training step: float32, bf16 or fp16 (default: float32)"
+    )
     how.add_argument(
         "--evaluate-every",
         default="1",
@@ -120,7 +124,8 @@ def load_task(args: argparse.Namespace, seed: int) -> Task:
     """The data, split as `seed` says."""
     from fedpace import tasks
 
-    return tasks.load(args.task, args.clients, args.partition, args.model, seed)
+    where = (args.device or "cpu", args.precision or "float32")
+    return tasks.load(args.task, args.clients, args.partition, args.model, seed, *where)
 
 
 def execution(args: argparse.Namespace) -> dict[str, Any]:

@@ -15,7 +15,7 @@ MEANINGS = {
     "client_lr": "learning rate of local steps",
     "clients_per_round": "clients sampled per round; none: all clients",
     "clip": "largest update norm, longer updates are scaled down to it; none: no clipping",
-    "codec": "uplink codec: dense, fp16, bf16, topk:RATIO, ternary:RATIO, randk:RATIO, sign, quant:BITS",
+    "codec": "uplink codec: dense, fp16, bf16, topk:RATIO, octaves:RATIO, ternary:RATIO, randk:RATIO, sign, quant:BITS",
     "concurrency": "clients training at the same time; none: all clients",
     "couple": "what follows from the stages' rates: beta (nu), both (nag) or nu (beta)",
     "delays": "staleness of each client's starting model, one list per round",

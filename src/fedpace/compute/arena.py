@@ -63,6 +63,8 @@ class Library:
             int, Vector
         ] = {}  # slot -> vector: an identity is only good while its object lives
         self._readers: dict[int, int] = {}
+        self._writings: dict[int, int] = {}  # slot -> the how-manieth vector of all it holds
+        self._written = 0
 
     def lend(self, v: Vector) -> int:
         """The slot that holds `v`, until it is returned."""
@@ -71,6 +73,10 @@ class Library:
             slot = self._write(v)
         self._readers[slot] += 1
         return slot
+
+    def writing(self, slot: int) -> int:
+        """A number that no other vector in this memory has had: a reader knows by it what it has seen before."""
+        return self._writings[slot]
 
     def take_back(self, slot: int) -> None:
         self._readers[slot] -= 1
@@ -81,6 +87,8 @@ class Library:
         slot = self.arena.take()
         self.arena.view(slot, v.size, v.dtype)[:] = v
         self._slots[id(v)], self._vectors[slot], self._readers[slot] = slot, v, 0
+        self._written += 1
+        self._writings[slot] = self._written
         return slot
 
     def _drop_oldest_unread(self) -> None:

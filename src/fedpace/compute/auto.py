@@ -1,8 +1,8 @@
 """Which engine, from task, model and local rule alone, so that a seed still decides every bit.
 
 `inline` and `pool` are bit-identical, so between them it is only a question of time: a session must be long
-enough to be worth its way to a worker and back. `vectorised` rounds differently and is never chosen here,
-only where `fedpace bench tune` has measured and pinned it.
+enough to be worth its way to a worker and back. `vectorised` rounds differently and is chosen for small models on a
+GPU, on a CPU only where `fedpace bench tune` has measured and pinned it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import numpy as np
 
 from fedpace.compute import pins
 from fedpace.compute.pins import Pin
-from fedpace.compute.protocol import Task
+from fedpace.compute.protocol import Task, on_gpu
 from fedpace.local import SGD
 
+SMALL = 1_000_000  # parameters up to which one client cannot keep a GPU busy
 WORTH_S = 1e-3  # about ten times what a message to a worker and back costs
 FLOPS = 3e10  # of one core, roughly
 
@@ -23,6 +24,8 @@ def choose(task: Task, workers: int, local: SGD | None) -> Pin:
     pinned = pins.find(task, local)
     if pinned is not None:
         return pinned
+    if on_gpu(task) and task.layout.size <= SMALL and getattr(task, "lanes", 1) > 1:
+        return Pin("vectorised", 1)
     worth = workers > 1 and solve_s(task, local) >= WORTH_S
     return Pin("pool", workers) if worth else Pin("inline", 1)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from fedpace.compute.inline import solve
 from fedpace.compute.pool import Job, Waiting
-from fedpace.compute.protocol import Key, Request, Task
+from fedpace.compute.protocol import Key, Request, Task, on_gpu
 from fedpace.errors import ConfigError
 from fedpace.vector import Vector
 
@@ -32,14 +32,19 @@ class SolverActor:
 
     def __init__(self) -> None:
         self.task: Task | None = None
+        self.start: tuple[Any, Vector] | None = None  # the last model, and its name
 
     def solve(
-        self, held: list[Any], start: Vector, correction: Vector | None, fields: dict[str, Any]
+        self, held: list[Any], start: list[Any], correction: Vector | None, fields: dict[str, Any]
     ) -> Vector:
-        """`held` is the task's name in the object store, in a list: Ray would fetch it every time otherwise."""
+        """`held` and `start` name the task and the model in the object store, in lists: Ray would fetch them every
+        time otherwise, and a device could not know a model that it has."""
+        ray: Any = importlib.import_module("ray")
         if self.task is None:
-            self.task = importlib.import_module("ray").get(held[0])
-        return solve(self.task, Request(start=start, correction=correction, **fields))
+            self.task = ray.get(held[0])
+        if self.start is None or self.start[0] != start[0]:
+            self.start = start[0], ray.get(start[0])
+        return solve(self.task, Request(start=self.start[1], correction=correction, **fields))
 
 
 class Actors:
@@ -48,7 +53,9 @@ class Actors:
     def __init__(self, ray: Any, task: Task, workers: int) -> None:
         self.ray, self.task = ray, task
         self.held = [ray.put(task)]
-        remote = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(SolverActor)
+        share = gpu_share(ray.cluster_resources().get("GPU", 0), workers) if on_gpu(task) else 0.0
+        needs = {"num_cpus": 1, "num_gpus": share, "max_restarts": -1, "max_task_retries": -1}
+        remote = ray.remote(**needs)(SolverActor)
         self.actors = [remote.remote() for _ in range(workers)]
 
     def fit(self, task: Task, workers: int) -> bool:
@@ -57,6 +64,13 @@ class Actors:
     def end(self) -> None:
         for actor in self.actors if self.ray.is_initialized() else ():
             self.ray.kill(actor)
+
+
+def gpu_share(gpus: float, workers: int) -> float:
+    """What each actor asks for: a GPU of its own, or an equal part of one."""
+    if not gpus:
+        raise ConfigError("the task's device must be in the Ray cluster; no node of it has a GPU")
+    return 1 / -(-workers // int(gpus))
 
 
 _standing: list[Actors] = []
@@ -81,6 +95,7 @@ class Cluster:
     """`workers` actors, each on one core somewhere."""
 
     def __init__(self, task: Task, workers: int) -> None:
+        self.rounding = ""
         self.name, self.task = f"ray with {workers} actor{'s' * (workers > 1)}", task
         group = acquired(task, workers)
         self.ray, self._held = group.ray, group.held
@@ -140,7 +155,7 @@ class Cluster:
             name: getattr(request, name)
             for name in ("client", "data", "session", "version", "local", "steps", "seed")
         }
-        return actor.solve.remote(self._held, self._stored(request.start), request.correction, fields)
+        return actor.solve.remote(self._held, [self._stored(request.start)], request.correction, fields)
 
     def _stored(self, start: Vector) -> Any:
         """The object store's name for a model; written once."""

@@ -34,7 +34,9 @@ class Fork:
             ready()  # what all workers need is made once, and shared by them
         self.task = task
 
-    def start(self, models: Arena, results: Arena, together: bool, others: Iterable[Worker]) -> Worker:
+    def start(
+        self, models: Arena, results: Arena, together: bool, others: Iterable[Worker], number: int
+    ) -> Worker:
         """A worker that closes its copies of what `others` are reached by: each must see when this one hangs up."""
         mine, theirs = Pipe()
         for stream in (sys.stdout, sys.stderr):

@@ -36,6 +36,8 @@ def solve_until(task: Task, request: Request, stopped: Stopped) -> tuple[Vector,
 
 
 class Inline:
+    rounding = ""
+
     def __init__(self, task: Task) -> None:
         self.name, self.task = "inline", task
 

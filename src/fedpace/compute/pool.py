@@ -13,6 +13,7 @@ import numpy as np
 
 from fedpace.compute.process import Worker
 from fedpace.compute.protocol import Key, Request, Task, describe
+from fedpace.compute.together import rounding
 from fedpace.compute.worker import Order, Reply
 from fedpace.compute.workers import acquire
 from fedpace.errors import FedpaceError
@@ -83,6 +84,7 @@ class Pool:
 
     def __init__(self, task: Task, workers: int, *, together: bool = False) -> None:
         self.task = task
+        self.rounding = rounding(task, together)
         self.name = f"pool of {workers} worker{'s' * (workers > 1)}" + ", vectorised" * together
         self._group = acquire(task, workers, together)
         self._group.busy = True
@@ -145,6 +147,7 @@ class Pool:
 
     def _ordered(self, request: Request) -> Order:
         group, correction = self._group, request.correction
+        start = group.models.lend(request.start)
         return Order(
             number=next(group.numbers),
             client=request.client,
@@ -155,11 +158,12 @@ class Pool:
             steps=request.steps,
             seed=request.seed,
             dtype=request.start.dtype.str,
-            start=group.models.lend(request.start),
+            start=start,
             correction=None
             if correction is None
             else group.models.lend(correction.astype(request.start.dtype)),
             result=group.results.take(),
+            model=group.models.writing(start),
         )
 
     # ------------------------------------------------------------ receiving

@@ -81,6 +81,7 @@ class Engine(Protocol):
     """Runs local training. Announced requests may run ahead, in any order, with identical results."""
 
     name: str  # and how it computes local steps, for the record of a run
+    rounding: str  # "" if results are those of `inline` to the bit, else what differs
 
     def announce(self, request: Request, finish_s: float) -> None:
         """This result will be asked for, around virtual time `finish_s`."""
@@ -100,3 +101,9 @@ class Engine(Protocol):
 def describe(requests: Sequence[Request]) -> str:
     """Clients and sessions in one line, for error messages."""
     return ", ".join(f"client {r.client} session {r.session}" for r in requests)
+
+
+def on_gpu(task: Task) -> bool:
+    """Whether a task computes on a GPU; a copy of a process that uses one cannot use it."""
+    device = getattr(task, "device", None)
+    return device is not None and not device.is_host

@@ -28,7 +28,7 @@ from fedpace.compute.inline import solve
 from fedpace.compute.interrupts import MASKS
 from fedpace.compute.memory import keep_freed
 from fedpace.compute.process import NoWorkerError, Worker
-from fedpace.compute.protocol import Request, Task
+from fedpace.compute.protocol import Request, Task, on_gpu
 from fedpace.compute.worker import Order, work
 from fedpace.local import SGD
 
@@ -65,12 +65,15 @@ class Spawn:
     def sample(self) -> bytes | None:
         return sample(self.task)
 
-    def start(self, models: Arena, results: Arena, together: bool, others: Iterable[Worker]) -> Worker:
+    def start(
+        self, models: Arena, results: Arena, together: bool, others: Iterable[Worker], number: int
+    ) -> Worker:
         """A worker; of `others` it has nothing."""
+        turn = number if on_gpu(self.task) else None
         context = multiprocessing.get_context("spawn")
         mine, theirs = context.Pipe()
         process = context.Process(
-            target=begin, args=(self.parcel, models, results, theirs, together), name="fedpace worker"
+            target=begin, args=(self.parcel, models, results, theirs, together, turn), name="fedpace worker"
         )
         with without_script():
             process.start()
@@ -108,11 +111,17 @@ class SpawnedWorker(Worker):
         return not self._handle.is_alive()
 
 
-def begin(parcel: PackedTask, models: Arena, results: Arena, orders: Connection, together: bool) -> None:
-    """In the new process: take the task, say so or why not, and work."""
+def begin(
+    parcel: PackedTask, models: Arena, results: Arena, orders: Connection, together: bool, turn: int | None
+) -> None:
+    """In the new process: take the task, say so or why not, and work; `turn` chooses among several GPUs."""
     keep_freed()
     with suppress(OSError):  # the connection is closed
         try:
+            if turn is not None:
+                from fedpace.compute.device import use_in_turn
+
+                use_in_turn(turn)
             task = parcel.opened()
         except Exception as failure:
             orders.send((_line(failure), None))

@@ -22,6 +22,11 @@ def lane(task: Task, request: Request) -> int | None:
     return number
 
 
+def rounding(task: Task, together: bool = True) -> str:
+    """What a checkpoint must know of an engine: "" where its results are those of `inline` to the bit."""
+    return "vectorised" if together and getattr(task, "lanes", 1) > 1 else ""
+
+
 def fitting(task: Task, first: Request, others: Iterable[Request]) -> list[Request]:
     """`first`, and those of the others that can be computed with it: same rule, every lane once."""
     own = lane(task, first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedpace.compute.protocol import Key, Request, Task
-from fedpace.compute.together import fitting, solve_together
+from fedpace.compute.together import fitting, rounding, solve_together
 from fedpace.vector import Vector
 
 
@@ -13,7 +13,7 @@ class Vectorised:
     """One process; announced requests are computed with the first of them that is needed."""
 
     def __init__(self, task: Task) -> None:
-        self.name, self.task = "vectorised", task
+        self.name, self.task, self.rounding = "vectorised", task, rounding(task)
         self._announced: dict[tuple[int, int], tuple[float, Request]] = {}
         self._done: dict[tuple[int, int], tuple[Request, Vector]] = {}
 

@@ -18,6 +18,7 @@ from fedpace.compute.inline import solve
 from fedpace.compute.protocol import Request, Task
 from fedpace.compute.together import fitting, solve_together
 from fedpace.local import SGD
+from fedpace.vector import Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Order:
     start: int  # slot of the models
     correction: int | None  # slot of the models
     result: int  # slot of the results
+    model: int  # names the vector in the slot `start`: the same number, the same model
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,12 @@ def work(task: Task, models: Arena, results: Arena, orders: Connection, together
     if torch is not None:
         torch.set_num_threads(1)
     here: dict[int, tuple[Order, Request]] = {}
+    starts: dict[int, tuple[int, Vector]] = {}  # slot -> what was last seen there
     while True:
         try:
             while not here or (together and orders.poll()):
                 order: Order = orders.recv()
-                here[order.number] = order, _request(models, order, task.layout.size)
+                here[order.number] = order, _request(models, order, task.layout.size, starts)
         except (EOFError, OSError):
             return
         for reply in _done(task, results, here, together):
@@ -85,17 +88,21 @@ def _done(task: Task, results: Arena, here: dict[int, tuple[Order, Request]], to
         return [Reply(order.number, failure=failure) for order in chosen]
 
 
-def _request(models: Arena, order: Order, size: int) -> Request:
+def _request(models: Arena, order: Order, size: int, starts: dict[int, tuple[int, Vector]]) -> Request:
+    """Sessions of one model version begin from one array: a device holds what it was sent by identity."""
+
     def vector(slot: int) -> Any:
         view = models.view(slot, size, order.dtype)
         view.flags.writeable = False
         return view
 
+    if starts.get(order.start, (-1, None))[0] != order.model:
+        starts[order.start] = order.model, vector(order.start)
     return Request(
         client=order.client,
         data=order.data,
         session=order.session,
-        start=vector(order.start),
+        start=starts[order.start][1],
         version=order.version,
         local=order.local,
         steps=order.steps,

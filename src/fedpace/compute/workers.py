@@ -10,7 +10,7 @@ from fedpace.compute import interrupts
 from fedpace.compute.arena import Arena, Library
 from fedpace.compute.forked import Fork
 from fedpace.compute.process import Worker
-from fedpace.compute.protocol import Task
+from fedpace.compute.protocol import Task, on_gpu
 from fedpace.compute.spawned import Spawn
 from fedpace.errors import unknown
 
@@ -42,9 +42,9 @@ class WorkerGroup:
         self.numbers = count()
         self.workers: list[Worker] = []
         try:
-            for _ in range(workers):
+            for number in range(workers):
                 with interrupts.postponed():
-                    self.workers.append(self._start())
+                    self.workers.append(self._start(number))
             for worker in self.workers:
                 worker.await_ready()
         except BaseException:
@@ -65,7 +65,8 @@ class WorkerGroup:
         """A new worker in the place of one that died."""
         dead.end()
         with interrupts.postponed():
-            new = self.workers[self.workers.index(dead)] = self._start()
+            number = self.workers.index(dead)
+            new = self.workers[number] = self._start(number)
         new.await_ready()
         return new
 
@@ -79,9 +80,9 @@ class WorkerGroup:
         for worker in workers:
             worker.end()
 
-    def _start(self) -> Worker:
+    def _start(self, number: int) -> Worker:
         others = [*self.workers, *(worker for group in _standing for worker in group.workers)]
-        return self._how.start(self.models.arena, self.results, self.together, others)
+        return self._how.start(self.models.arena, self.results, self.together, others, number)
 
 
 _standing: list[WorkerGroup] = []
@@ -101,7 +102,7 @@ def acquire(task: Task, workers: int, together: bool = False) -> WorkerGroup:
     `together`: workers compute what is queued in groups, as far as the task can. NoWorkerError if the task
     cannot be sent to a process.
     """
-    method = start_method()
+    method = "spawn" if on_gpu(task) else start_method()
     for group in _standing:
         if group.usable and group.fits(task, workers, together, method):
             return group

@@ -28,7 +28,7 @@ from fedpace.server.messages import Steps
 from fedpace.sim.observer import StepRecord
 from fedpace.vector import Layout, Vector
 
-MOST_METRICS = 64
+MOST_METRICS, LONGEST_NAME = 64, 100  # of one client and model
 
 
 class Coordinator(Dispatcher):
@@ -304,6 +304,7 @@ class Coordinator(Dispatcher):
     def _evaluated_by_client(self, client: int, message: Message) -> None:
         said = message.header
         sound = 0 <= said["version"] <= self.server.version and len(said["metrics"]) <= MOST_METRICS
+        sound = sound and all(len(name) <= LONGEST_NAME for name in said["metrics"])
         if sound and is_amount(said["samples"], self.server.algorithm.limits.samples):
             measured = self.state.client_metrics.setdefault(said["version"], {})
             measured[client] = (float(said["samples"]), dict(said["metrics"]))

@@ -134,7 +134,7 @@ class Joining:
             case _Trained(session, delta, steps):
                 return self.participant.trained(session, delta, steps)
             case _Measured(version, metrics):
-                return Reaction(send=[self.participant.evaluated(version, metrics)])
+                return Reaction(send=[messages.of_metrics(version, self.participant.samples, metrics)])
             case MessageKind.READY:
                 return self.participant.looked_up()
             case _Failed(error):
@@ -144,7 +144,7 @@ class Joining:
     def _arrived(self, event: Arrived) -> Reaction:
         """A message that makes no sense is left out: what it said will be repeated when it is missed."""
         try:
-            if messages.peek(event.message)[0] is MessageKind.WELCOME:
+            if messages.peek(event.message)[0] in messages.ANSWERS_TO_HELLO:
                 return self.participant.welcome(*messages.welcomed(event.message))
             return self.participant.receive(self.participant.envelope.unpack(event.message))
         except RemoteError:

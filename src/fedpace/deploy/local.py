@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fedpace.deploy.transport import Arrived, Buffer, Connected, Disconnected, TransportEvent
 
@@ -36,6 +36,13 @@ class LocalNetwork:
         client = LocalClient(self, number)
         client.connect()
         return client
+
+    def disconnected(self, number: int) -> Callable[[], None]:
+        """Break a connection until the function that this returns is called."""
+        client = self.clients[number]
+        client.free.clear()
+        self.cut(number)
+        return client.free.set
 
     def cut(self, number: int, reason: str = "cut") -> None:
         """Break a connection: both ends are told, what was queued before is still delivered."""
@@ -74,6 +81,8 @@ class LocalClient:
         self._network, self._number = network, number
         self.events: asyncio.Queue[TransportEvent] = asyncio.Queue()
         self.closed = self._lost = False
+        self.free = asyncio.Event()  # set: it may connect
+        self.free.set()
 
     def connect(self) -> None:
         if self._network.opened.is_set():
@@ -86,6 +95,7 @@ class LocalClient:
 
     async def next(self) -> TransportEvent:
         if self._lost and not self.closed:
+            await self.free.wait()
             await self._network.opened.wait()
             self.connect()
         event = await self.events.get()

@@ -16,6 +16,7 @@ Whatever is wrong is a RemoteError, raised before anything is allocated for it. 
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -57,6 +58,8 @@ class MessageKind(IntEnum):
     RECALL = 39  # say hello again: you were not heard of for long
     BYE = 40
 
+
+ANSWERS_TO_HELLO = (MessageKind.WELCOME, MessageKind.BYE)
 
 _STAMP = [Whole]  # the server's incarnation and journal position
 _FRAMES = [[object]]
@@ -174,10 +177,10 @@ def peek(data: Buffer) -> tuple[MessageKind, bytes]:
 
 
 def welcomed(data: Buffer) -> tuple[bytes, Message]:
-    """The run id, and a WELCOME, which a client reads before it knows run and plan."""
+    """The run id, and a WELCOME or BYE, which a client reads before it knows run and plan."""
     kind, run, _, text, _ = _parts(data)
-    if kind is not MessageKind.WELCOME:
-        raise RemoteError(f"a server must say WELCOME first; got {kind.name}")
+    if kind not in ANSWERS_TO_HELLO:
+        raise RemoteError(f"a server must say WELCOME or BYE first; got {kind.name}")
     return run, Message(kind, _header(kind, text))
 
 
@@ -257,6 +260,12 @@ def to_update(client: int, message: Message) -> Update:
     """The update of this client; which fields are sound, the server's admission says."""
     header = {name: value for name, value in message.header.items() if name not in _OF_THE_WIRE}
     return Update(client=client, frames=message.frames, **header)
+
+
+def of_metrics(version: int, samples: float, metrics: Mapping[str, float]) -> Message:
+    """What a client measured of a model; numbers that are not finite are left out."""
+    finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+    return Message(MessageKind.EVALUATED, {"version": version, "samples": samples, "metrics": finite})
 
 
 def model_header(parcel: Parcel) -> dict[str, Any]:

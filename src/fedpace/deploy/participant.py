@@ -27,7 +27,6 @@ from fedpace.sim.training import request
 from fedpace.vector import Layout, Vector, freeze
 
 NO_RUN = bytes(16)
-ORIGINS = 4  # sessions that may wait for an answer, and some more
 REUSE_ANY = -1  # any broadcast is wanted, also one that was trained on before
 
 
@@ -86,10 +85,6 @@ class Participant:
         """From time to time: the owner may have changed its mind about taking work."""
         return self._reacting(self._ask_owner)
 
-    def evaluated(self, version: int, metrics: Mapping[str, float]) -> Message:
-        header = {"version": version, "samples": self.samples, "metrics": dict(metrics)}
-        return Message(MessageKind.EVALUATED, header)
-
     @property
     def doing(self) -> list[int] | None:
         """Version and round of the session under way."""
@@ -122,6 +117,8 @@ class Participant:
 
     def welcome(self, run: bytes, message: Message) -> Reaction:
         """The server's answer to hello, which is read before run and plan are known."""
+        if message.kind is MessageKind.BYE:
+            return Reaction(bye=message.header["reason"])
         return self._reacting(lambda: self._welcomed(run, message.header))
 
     def _welcomed(self, run: bytes, header: Mapping[str, Any]) -> None:
@@ -225,8 +222,7 @@ class Participant:
             self._say(messages.of_update(client.resync(parcel)))
             return
         client.state.seen = max(client.state.seen, parcel.version)
-        recent = list(self.memory.origins.items())[1 - ORIGINS :]
-        self.memory.origins = {**dict(recent), session.number: self.memory.stamp[1]}
+        self.memory.began(session.number)
         steps = self.owner.steps(session.steps)
         require(1 <= steps <= session.steps, "steps of a session", steps, f"in 1..{session.steps}")
         client.state.running = session = replace(session, steps=steps)
@@ -352,9 +348,6 @@ class Participant:
         model = Dense().decode(message.frames["model"], self.layout.size)
         self._reaction.evaluate = (message.header["version"], np.asarray(model))
 
-    def _ended(self, message: Message) -> None:
-        self._reaction.bye = message.header["reason"]
-
     def _say(self, message: Message) -> None:
         self._reaction.send.append(message)
 
@@ -372,5 +365,4 @@ class Participant:
         MessageKind.RECEIPT: _answered,
         MessageKind.EVALUATE: _evaluate,
         MessageKind.RECALL: lambda self, _: self._say_hello(),
-        MessageKind.BYE: _ended,
     }

@@ -77,7 +77,7 @@ def refuse_literal(algorithm: Algorithm) -> None:
             not literal,
             "mode",
             "literal",
-            '"as_published" on real clients: "literal" exists in simulation only',
+            '"realisable" on real clients: "literal" exists in simulation only',
         )
 
 

@@ -10,6 +10,8 @@ from fedpace.deploy.messages import Message
 from fedpace.errors import ConfigError
 from fedpace.vector import Vector
 
+ORIGINS = 4  # sessions that may wait for an answer, and some more
+
 
 @dataclass(slots=True)
 class Remembered:
@@ -20,6 +22,11 @@ class Remembered:
     stamp: tuple[int, int] = (0, 0)  # the latest server it heard from
     initial: Vector | None = None  # the server's, where this machine made another one
     origins: dict[int, int] = field(default_factory=dict)  # session -> where its model is in the journal
+
+    def began(self, session: int) -> None:
+        """A session began from the model that came last."""
+        recent = list(self.origins.items())[1 - ORIGINS :]
+        self.origins = {**dict(recent), session: self.stamp[1]}
 
 
 @dataclass(slots=True)

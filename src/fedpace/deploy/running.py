@@ -22,7 +22,7 @@ from fedpace.deploy.measures import model_sha256
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.owner import Owner
 from fedpace.deploy.plan import RunPlan
-from fedpace.deploy.serving import Serving, Told
+from fedpace.deploy.serving import LINGER_S, Serving, Told
 from fedpace.deploy.terms import Terms
 from fedpace.deploy.transport import ClientTransport, ServerTransport
 from fedpace.disk.files import require_folder
@@ -67,6 +67,7 @@ async def serve_async(
     evaluate_every: int | str | EvaluationInterval | None = 1,
     rules: Rules | None = None,
     told: Sequence[Told] = (),
+    linger_s: float = LINGER_S,
     stoppable: Callable[[Callable[[str], None]], None] | None = None,
 ) -> Run:
     """Serve `rounds` server steps to clients that connect through `transport`; the same call continues after any end.
@@ -75,7 +76,8 @@ async def serve_async(
     have joined before the first model is sent (all with `in_order`, else one). `samples`: n_i of all clients, where
     they are known; otherwise what a client says when it first joins counts. `evaluate`: by the "server", by "clients"
     (weighted by samples), by "both"; "auto": by the server if the task has data. `rules`: of one's own, by name.
-    `told`: called with every step and the coordinator. `stoppable` is given a function that ends the run cleanly.
+    `told`: called with every step and the coordinator. `linger_s`: after the end, for clients that are away.
+    `stoppable` is given a function that ends the run cleanly.
     """
     terms = Terms(
         plan=RunPlan.of(algorithm, rules),
@@ -102,6 +104,7 @@ async def serve_async(
             by_clients=by_clients,
             every=every(evaluate_every),
             told=told,
+            linger_s=linger_s,
         )
         if stoppable is not None:
             stoppable(serving.stop)

@@ -7,6 +7,7 @@ of it. Nothing leaves before the inputs it follows from are safe.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ from fedpace.server import Step
 from fedpace.vector import Vector
 
 MOST_AT_ONCE = 256  # events in a batch
+LINGER_S = 5.0  # after the end, for clients that were away
 LAST_WORDS_S = 30.0  # for evaluations of the last model
 FRESH = {
     "acknowledged": 0,
@@ -52,10 +54,12 @@ class Serving:
         by_clients: bool = False,
         every: EvaluationInterval | None = None,
         told: Sequence[Told] = (),
+        linger_s: float = LINGER_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.coordinator, self.transport, self.journal = coordinator, transport, journal
         self.evaluate, self.by_clients, self.every, self.told = evaluate, by_clients, every, told
+        self.linger_s = linger_s
         self.rejected: Counter[str] = Counter()
         self.stopped: str | None = None
         self._incarnation, self._clock = incarnation, clock
@@ -103,15 +107,7 @@ class Serving:
         return None if wake_at is None else max(0.0, wake_at - self.now)
 
     async def _next_batch(self, wait_s: float | None) -> None:
-        events: list[TransportEvent | Input | None] = []
-        if self._getting is None:
-            self._getting = asyncio.ensure_future(self._happened.get())
-        done, _ = await asyncio.wait({self._getting}, timeout=wait_s)
-        if done:
-            events.append(self._getting.result())
-            self._getting = None
-        while len(events) < MOST_AT_ONCE and not self._happened.empty():
-            events.append(self._happened.get_nowait())
+        events = await self._events(wait_s)
         now = self.now
         happened = [each for event in events if (each := self._input(event, now)) is not None]
         wake_at = self.coordinator.wake_at
@@ -122,6 +118,19 @@ class Serving:
         for event in events:
             if isinstance(event, Arrived):
                 event.release()
+
+    async def _events(self, wait_s: float | None) -> list[TransportEvent | Input | None]:
+        """What happened by now; none if nothing does for so long."""
+        events: list[TransportEvent | Input | None] = []
+        if self._getting is None:
+            self._getting = asyncio.ensure_future(self._happened.get())
+        done, _ = await asyncio.wait({self._getting}, timeout=wait_s)
+        if done:
+            events.append(self._getting.result())
+            self._getting = None
+        while len(events) < MOST_AT_ONCE and not self._happened.empty():
+            events.append(self._happened.get_nowait())
+        return events
 
     def _input(self, event: TransportEvent | Input | None, now: float) -> Input | None:
         match event:
@@ -220,7 +229,7 @@ class Serving:
     async def _measured(self, step: Step) -> None:
         assert self.evaluate is not None
         metrics = await asyncio.to_thread(self.evaluate, step.x)
-        finite = {name: float(value) for name, value in metrics.items() if abs(value) < float("inf")}
+        finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
         self._happened.put_nowait(inputs.evaluated(self.now, step.version, finite))
 
     def _let_measure(self, step: Step) -> None:
@@ -234,13 +243,24 @@ class Serving:
     # ------------------------------------------------------------ the end
 
     async def _end(self) -> None:
-        """Wait for the last model's metrics, and say goodbye."""
-        if self.coordinator.finished:
-            await self._hear_last_words()
-        over = "the run is over" if self.coordinator.finished else "the server stops for now"
-        if self.coordinator.finished:
-            for client in sorted(self._greeted):
-                self.transport.send(client, self._goodbye(over))
+        """Wait for the last model's metrics, say goodbye, and once more to those that come back for it."""
+        if not self.coordinator.finished:
+            return  # clients connect again until the run continues
+        await self._hear_last_words()
+        for client in sorted(self._greeted):
+            self.transport.send(client, self._goodbye("the run is over"))
+        away, until = set(self.coordinator.state.expected.away_until_s), self._clock() + self.linger_s
+        while away - self._greeted and (left := until - self._clock()) > 0 and self.stopped is None:
+            await self._tell_late_comers(left)
+
+    async def _tell_late_comers(self, wait_s: float) -> None:
+        """Nothing is journalled any more: whoever greets is told that the run is over."""
+        for event in await self._events(wait_s):
+            happened = self._input(event, self.now)
+            if happened is not None and happened.kind is InputKind.MESSAGE:
+                self.transport.send(happened.client, self._goodbye("the run is over"))
+            if isinstance(event, Arrived):
+                event.release()
 
     def _goodbye(self, reason: str) -> list[Buffer]:
         return self.coordinator.envelope.pack(Message(MessageKind.BYE, {"reason": reason}))

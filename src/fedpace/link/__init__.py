@@ -2,10 +2,10 @@
 
 from fedpace.errors import FrameError
 from fedpace.link.codecs.dense import Dense
+from fedpace.link.codecs.octaves import Octaves
 from fedpace.link.codecs.quantise import Quantize, dequantise, quantise
 from fedpace.link.codecs.rand_k import RandK
 from fedpace.link.codecs.scaled_sign import ScaledSign
-from fedpace.link.codecs.ternary import Ternary
 from fedpace.link.codecs.top_k import TopK
 from fedpace.link.downlinks.compressed_model import CompressedModel
 from fedpace.link.downlinks.difference import Difference
@@ -40,13 +40,13 @@ __all__ = [
     "Lazy",
     "LazyModel",
     "NonFiniteError",
+    "Octaves",
     "Phantom",
     "Plain",
     "Quantize",
     "RandK",
     "ResyncError",
     "ScaledSign",
-    "Ternary",
     "TopK",
     "Uplink",
     "as_downlink",

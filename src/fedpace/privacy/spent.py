@@ -8,6 +8,8 @@ from typing import Any
 
 from fedpace.privacy.accounting import Accounting, together
 
+COVERED = "the released models; history, counters and metrics of clients are the operator's, and not covered"
+
 
 @dataclass(frozen=True, slots=True)
 class Privacy:

@@ -96,7 +96,7 @@ _INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it
         "versions": {str: object},
         "machine": {str: object},
         "papers": [str],
-        "study": {"name": str, "row": str},
+        "study": {"name": str, "row": str, "place": Whole},
         "made_by": {str: str},
         "partition": {"samples": [Number], "labels": [[Whole]]},
     },

@@ -26,6 +26,7 @@ from fedpace.reproduce.experiment import (
 )
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
+from fedpace.reproduce.two_way_cells import PAGE
 from fedpace.sim import Population
 from fedpace.theory import multistage
 
@@ -92,7 +93,12 @@ METHODS: Mapping[str, Callable[[float], Algorithm]] = {
         clients_per_round=10, server_lr=0.03 * rate, codec="topk:1/8", down_codec="topk:1/8", tau=0.8, **WORK
     ),
     "two_way 1/8": lambda rate: algorithms.two_way(
-        clients_per_round=10, server_lr=0.03 * rate, codec="topk:1/8", down_codec="topk:1/8", **WORK
+        clients_per_round=10,
+        server_lr=0.03 * rate,
+        codec="topk:1/8",
+        down_codec="topk:1/8",
+        **PAGE,
+        **WORK,
     ),
     "CA2FL + stages": _staged,
     OURS: _together,

@@ -20,6 +20,7 @@ BASELINES = ("FedAvg", "FedAdam", "FedAMS")
 RATES: Mapping[str, tuple[float, ...]] = {"FedAvg": (1.0,), "FedAdam": (0.01, 0.03), "FedAMS": (0.03, 0.1)}
 SUGGESTED = "FedNLAA, suggested C"
 EIGHT, THIRTY = "topk:1/8", "topk:1/32"
+PAGE: dict[str, Any] = {"b1": 0.9, "eps": 1e-3, "per_tensor": False}  # of two_way when the page was made
 TAU_NLA, TAU_TOPK, TAU_AA, TAU_EF21 = 0.5, 0.8, 0.3, 0.8
 SUBSET = ("FedAvg", "FedAMS", "FedCAMS 1/8", "FedNLAA", "FedBNLACA 1/8", "two_way 1/8")  # quick, on MNIST
 LAST = 3
@@ -39,18 +40,20 @@ METHODS: Mapping[str, Callable[[float, Work], Algorithm]] = {
     "FedBACA 1/8": lambda lr, work: algorithms.fedbaca(
         server_lr=lr, codec=EIGHT, down_codec=EIGHT, tau=TAU_AA, **work
     ),
-    "two_way 1/8": lambda lr, work: algorithms.two_way(server_lr=lr, codec=EIGHT, down_codec=EIGHT, **work),
+    "two_way 1/8": lambda lr, work: algorithms.two_way(
+        server_lr=lr, codec=EIGHT, down_codec=EIGHT, **PAGE, **work
+    ),
     "two_way 1/8 lazy": lambda lr, work: algorithms.two_way(
-        server_lr=lr, codec=EIGHT, down_codec=EIGHT, memory="ef21", tau=TAU_EF21, **work
+        server_lr=lr, codec=EIGHT, down_codec=EIGHT, memory="ef21", tau=TAU_EF21, **PAGE, **work
     ),
     "two_way 1/8 lazy, tau 0.5": lambda lr, work: algorithms.two_way(
-        server_lr=lr, codec=EIGHT, down_codec=EIGHT, memory="ef21", tau=0.5, **work
+        server_lr=lr, codec=EIGHT, down_codec=EIGHT, memory="ef21", tau=0.5, **PAGE, **work
     ),
     "FedBNLACA 1/32": lambda lr, work: algorithms.fedbnlaca(
         server_lr=lr, codec=THIRTY, down_codec=THIRTY, tau=TAU_TOPK, **work
     ),
     "two_way 1/32": lambda lr, work: algorithms.two_way(
-        server_lr=lr, codec=THIRTY, down_codec=THIRTY, **work
+        server_lr=lr, codec=THIRTY, down_codec=THIRTY, **PAGE, **work
     ),
 }
 

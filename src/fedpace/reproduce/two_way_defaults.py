@@ -41,7 +41,7 @@ STUDENT = {2: 6.314, 3: 2.920, 4: 2.353, 5: 2.132, 6: 2.015, 8: 1.895, 10: 1.833
 
 
 @dataclass(frozen=True, slots=True)
-class Bed:
+class TaskBed:
     """A task with its length and local work."""
 
     task: NamedTask
@@ -54,22 +54,22 @@ def _work(client_lr: float, steps: int, batch_size: int, clients_per_round: int)
 
 
 TUNING = {
-    "synthetic": Bed(NamedTask("synthetic", "natural", "mlp:64", 30), 60, _work(0.05, 20, 10, 10)),
-    "Shakespeare": Bed(NamedTask("shakespeare", "natural", "gru:32", 20), 40, _work(1.0, 10, 10, 10)),
+    "synthetic": TaskBed(NamedTask("synthetic", "natural", "mlp:64", 30), 60, _work(0.05, 20, 10, 10)),
+    "Shakespeare": TaskBed(NamedTask("shakespeare", "natural", "gru:32", 20), 40, _work(1.0, 10, 10, 10)),
 }
-SMALL_PICTURES = Bed(NamedTask("cifar10", "dirichlet:0.5", "cnn_ca2fl", 20), 60, _work(0.05, 20, 32, 10))
+SMALL_PICTURES = TaskBed(NamedTask("cifar10", "dirichlet:0.5", "cnn_ca2fl", 20), 60, _work(0.05, 20, 32, 10))
 PLACES = {
-    f"{name}, {split}": Bed(NamedTask(data, partition, "mlp:64", 20), 60, _work(0.05, 20, 32, 10))
+    f"{name}, {split}": TaskBed(NamedTask(data, partition, "mlp:64", 20), 60, _work(0.05, 20, 32, 10))
     for name, data in (("Fashion-MNIST", "fashion-mnist"), ("MNIST", "mnist"))
     for split, partition in (("iid", "iid"), ("two shards", "shards:2"))
 }
 
 BASE: Settings = {
-    "codec": "ternary:1/4",
-    "down_codec": "ternary:1/4",
+    "codec": "octaves:1/4",
+    "down_codec": "ternary:1/2",
     "per_tensor": True,
-    "b1": 0.5,
-    "server_lr": 0.01,
+    "b1": 0.9,
+    "server_lr": 0.005,
     "eps": 1e-7,
     "memory": "ef",
     "tau": 0.0,
@@ -77,9 +77,9 @@ BASE: Settings = {
 VARIED: Mapping[str, Settings] = {
     "base": {},
     "server_lr 0.003": {"server_lr": 0.003},
-    "server_lr 0.03": {"server_lr": 0.03},
+    "server_lr 0.01": {"server_lr": 0.01},
     "b1 0": {"b1": 0.0},
-    "b1 0.9": {"b1": 0.9},
+    "b1 0.5": {"b1": 0.5},
     "eps 1e-3, server_lr 0.1": {"eps": 1e-3, "server_lr": 0.1},
     "eps 1e-3, server_lr 0.3": {"eps": 1e-3, "server_lr": 0.3},
     "eps 1e-5": {"eps": 1e-5},
@@ -87,9 +87,10 @@ VARIED: Mapping[str, Settings] = {
     "top-k 1/24 both ways": {"codec": "topk:1/24", "down_codec": "topk:1/24"},
     "top-k 1/64 both ways": {"codec": "topk:1/64", "down_codec": "topk:1/64"},
     "sign both ways": {"codec": "sign", "down_codec": "sign"},
-    "ternary 1/2 both ways": {"codec": "ternary:1/2", "down_codec": "ternary:1/2"},
-    "ternary 1/8 both ways": {"codec": "ternary:1/8", "down_codec": "ternary:1/8"},
+    "ternary 1/4 both ways": {"codec": "ternary:1/4", "down_codec": "ternary:1/4"},
+    "octaves 1/8 both ways": {"codec": "octaves:1/8", "down_codec": "octaves:1/8"},
     "sign down": {"down_codec": "sign"},
+    "octaves 1/4 down": {"down_codec": "octaves:1/4"},
     "top-k 1/24 down": {"down_codec": "topk:1/24"},
     "flat": {"per_tensor": False},
     "EF21": {"memory": "ef21"},
@@ -102,16 +103,13 @@ LAZY = tuple(name for name in VARIED if name.startswith("lazy"))
 ADAPTIVE = "FedAMS, eps 1e-7"
 BASELINES = {"FedAvg": (1.0,), "FedAMS": (0.03, 0.1, 0.3), ADAPTIVE: (0.003, 0.01, 0.03)}
 RATES = {
+    "two_way": (0.005, 0.01),
+    ADAPTIVE: (0.003, 0.01),
     "FedAMS": (0.1, 0.3),
-    ADAPTIVE: (0.01, 0.03),
-    "two_way": (0.003, 0.01, 0.03),
     "FedBNLACA 1/24": (0.03, 0.1),
 }
 UNCOMPRESSED = ("FedAMS", ADAPTIVE)
-FULL_SIZE = {
-    "quick": 1,
-    "full": 5,
-}  # the full edition has as many times the clients, and as many more of them a round
+FULL_SIZE = {"quick": 1, "full": 5}  # times the clients, and times those of a round
 
 
 # ---------------------------------------------------------------- cells
@@ -143,7 +141,7 @@ def cells(edition: str, known: Results) -> list[Cell]:
     return every
 
 
-def beds(edition: str) -> dict[str, Bed]:
+def beds(edition: str) -> dict[str, TaskBed]:
     return TUNING | ({"CIFAR-10": SMALL_PICTURES} if edition == "full" else {})
 
 
@@ -185,7 +183,7 @@ def _scaled(work: Settings, edition: str) -> dict[str, Any]:
     return {**work, "clients_per_round": FULL_SIZE[edition] * work["clients_per_round"]}
 
 
-def _cell(name: str, algorithm: Algorithm, bed: Bed, edition: str) -> Cell:
+def _cell(name: str, algorithm: Algorithm, bed: TaskBed, edition: str) -> Cell:
     task: TaskMaker = replace(bed.task, clients=FULL_SIZE[edition] * bed.task.clients)
     return Cell(name=name, algorithm=algorithm, task=task, rounds=bed.rounds, evaluate_every=4)
 

@@ -81,7 +81,7 @@ class ServerState:
 
 
 def registered(samples: Sequence[float] | None, clients: int) -> dict[int, float]:
-    """n_i by client."""
+    """n_i by client, as they are known before anybody joins."""
     if samples is None:
         return {}
     if len(samples) != clients:

@@ -76,7 +76,7 @@ class SavedRuns:
         title: str = "",
     ) -> Study:
         """These runs, and the runs of these studies, side by side; those that differ in their seed only are one row."""
-        entries = [self.store[each] for name in names for each in self.store.names(name)]
+        entries = [entry for name in names for entry in self._in_order(name)]
         found: dict[str, list[StudyRun]] = {}
         for label, entry in zip(_labels(entries), entries, strict=True):
             found.setdefault(label, []).append(study_run(self.store, entry))
@@ -85,6 +85,11 @@ class SavedRuns:
         chosen = metric or (goal[0] if goal else main_metric(known or {"loss": 0.0}))
         in_order = {row: sorted(own, key=lambda each: each.run.seed) for row, own in found.items()}
         return Study(in_order, chosen, goal, baseline, title)
+
+    def _in_order(self, name: str) -> list[Entry]:
+        """A study's runs in the order of its rows, whichever began first."""
+        entries = [self.store[each] for each in self.store.names(name)]
+        return sorted(entries, key=lambda entry: entry.about.get("study", {}).get("place", 0))
 
     def delete(self, name: str) -> None:
         """Forget a run, or all runs of a study, and their files."""

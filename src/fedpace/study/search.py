@@ -17,7 +17,7 @@ class Search:
         try:
             import optuna
         except ImportError:
-            raise ConfigError("--sampler optuna needs Optuna: pip install 'fedpace[optuna]'") from None
+            raise ConfigError("the search needs Optuna: pip install 'fedpace[optuna]'") from None
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.trials, self._grid, self._asked = trials, grid, 0
         direction = "maximize" if rises(metric) else "minimize"

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+WHOLE = ("steps", "virtual time", "uploaded", "downloaded", "real time")
+AIMED = ("→ steps", "→ time", "→ up", "→ down", "→ real time")
 COSTS = ("steps", "virtual_seconds", "bytes_up", "bytes_down")
 
 
@@ -126,17 +128,18 @@ class Study:
     def cells(self, *, real_time: bool = False) -> TextTable:
         """One row each: metrics, cost, number of seeds."""
         names = _accuracy_first(dict.fromkeys(name for row in self.summary.values() for name in row.metrics))
-        cost = ["steps", "virtual time", "uploaded", "downloaded", *(["real time"] if real_time else [])]
-        repeated = len(self.seeds) > 1
+        timed = real_time and any(row.cost and row.cost.real_seconds for row in self.summary.values())
+        repeated, aimed = len(self.seeds) > 1, self.target is not None
+        counts = [*["reached"] * (aimed and repeated), *["seeds"] * repeated]
         private = bool(self.privacy)
-        costs_said = [f"→ {name}" if self.target else name for name in cost]
-        header = ["", *names, *["epsilon"] * private, *costs_said, *["seeds"] * repeated]
+        header = ["", *names, *["epsilon"] * private, *(AIMED if aimed else WHOLE)[: 4 + timed], *counts]
         rows = [
             [
                 row,
                 *(_mean(found.metrics.get(name)) for name in names),
                 *([self._epsilon(row)] if private else []),
-                *_cost(found, self.target, real_time),
+                *_cost(found, timed),
+                *([_reached(found)] if aimed and repeated else []),
                 *([_seeds(found)] if repeated else []),
             ]
             for row, found in self.summary.items()
@@ -153,7 +156,7 @@ class Study:
         if self.target is not None:
             said.append("→ server steps, time and traffic to reach {} {:g}".format(*self.target))
             if repeated:
-                said[0] += ": medians over seeds, one that does not reach it counts as infinite"
+                said.append("   (medians over seeds; one that does not reach it counts as infinite)")
         if repeated:
             said.append("± half the width of the 95 % t-interval over seeds")
         said += map(str, self.privacy)
@@ -226,33 +229,39 @@ def shown(value: float) -> str:
 def _mean(found: SeedMean | None) -> str:
     if found is None:
         return ""
-    return shown(found.mean) + ("" if found.half_width is None else f" ± {shown(found.half_width)}")
+    if found.half_width is None:
+        return shown(found.mean)
+    plain = 1e-2 <= abs(found.mean) < 1e4 and found.half_width < 1e4
+    return (
+        f"{found.mean:.3f} ± {found.half_width:.3f}"
+        if plain
+        else f"{found.mean:.3g} ± {found.half_width:.2g}"
+    )
 
 
 def _seeds(found: RowSummary) -> str:
     return str(found.runs) if found.completed == found.runs else f"{found.completed} of {found.runs}"
 
 
-def _cost(found: RowSummary, target: Target | None, real_time: bool) -> list[str]:
+def _cost(found: RowSummary, real_time: bool) -> list[str]:
     cost = found.cost
     empty = [""] * (3 + real_time)
     if cost is None:
         return ["diverged", *empty]
     if math.isinf(cost.steps):
-        return ["not reached" + _share(cost.reached, found.runs), *empty]
-    share = _share(cost.reached, found.runs) if target else ""
+        return ["not reached", *empty]
     seconds = "" if cost.real_seconds is None else format_seconds(cost.real_seconds)
     sizes = [format_bytes(cost.bytes_up), format_bytes(cost.bytes_down)]
     return [
-        f"{cost.steps:.4g}{share}",
+        f"{cost.steps:.4g}",
         format_seconds(cost.virtual_seconds),
         *sizes,
         *([seconds] if real_time else []),
     ]
 
 
-def _share(reached: int, runs: int) -> str:
-    return "" if reached == runs or runs == 1 else f" ({reached} of {runs})"
+def _reached(found: RowSummary) -> str:
+    return f"{found.cost.reached if found.cost else 0} of {found.runs}"
 
 
 def _difference(found: RowSummary) -> list[str]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Settings = Mapping[str, Any]
 Grid = Mapping[str, Sequence[Any]]
 MOST_MAPS = 12
-STOP_ABOVE = 100.0  # times its minimum, a loss is hopeless
 
 
 @dataclass(slots=True)

@@ -111,7 +111,8 @@ class Setup:
         about: dict[str, Any] = {"made_by": dict(self.made_by.get(row, {}))}
         if self.store is True:
             return StoreAs(None, about, self.stopped_is_over, words)
-        about["study"] = {"name": self.store, "row": row}
+        place = list(self.made_by).index(row) if row in self.made_by else 0
+        about["study"] = {"name": self.store, "row": row, "place": place}
         return StoreAs(f"{self.store}/{folder}/{seed}", about, self.stopped_is_over, words)
 
 

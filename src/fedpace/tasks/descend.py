@@ -46,9 +46,12 @@ def descend(
 
 
 def clip_(g: Tensor, bound: float | None) -> Tensor:
-    """g, shortened in place to length `bound` if it is longer."""
-    if bound is not None:
-        length = float(torch.linalg.vector_norm(g))
-        if length > bound:
-            g.mul_(bound / length)
+    """g, shortened in place to length `bound` if it is longer; a GPU is not waited for."""
+    if bound is None:
+        return g
+    length = torch.linalg.vector_norm(g)
+    if not g.is_cpu:
+        return g.mul_((bound / length).clamp(max=1.0))
+    if (known := float(length)) > bound:
+        g.mul_(bound / known)
     return g

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from fedpace.compute.device import to_host
 from fedpace.tasks.examples import Examples, in_order
 from fedpace.tasks.objective import Objective
 from fedpace.tasks.whole import WholeMetrics
@@ -28,7 +29,7 @@ def measured(module: nn.Module, objective: Objective, examples: Examples) -> dic
         size = min(BATCH, len(examples) - done)
         done += size
         output = objective.call(module, inputs)
-        whole.see(output, targets)
+        whole.see(to_host(output), to_host(targets))
         for name, value in objective.means(output, targets).items():
             totals[name] += value * size
     return {name: total / len(examples) for name, total in totals.items()} | whole.values()
@@ -46,7 +47,7 @@ def by_stratum(
     A client without tested strata gets the accuracy over all test data.
     """
     right = [
-        (module(inputs).argmax(1) == targets).double().reshape(len(targets), -1).mean(1)
+        to_host(module(inputs).argmax(1) == targets).double().reshape(len(targets), -1).mean(1)
         for inputs, targets in in_order(test, BATCH)
     ]
     count = 1 + max(int(strata.max()), *(int(part.max()) for part in held))

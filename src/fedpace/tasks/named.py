@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from fedpace.compute.device import Device
+from fedpace.compute.device import device as chosen_device
 from fedpace.display import html
 from fedpace.errors import require, require_count, unknown
 from fedpace.random import stream
@@ -62,7 +64,14 @@ class LoadedTask(TorchTask):
     """
 
     def __init__(
-        self, data: Data, defaults: TaskDefaults, clients: int, rule: Partition, model: str, seed: int
+        self,
+        data: Data,
+        defaults: TaskDefaults,
+        clients: int,
+        rule: Partition,
+        model: str,
+        seed: int,
+        device: Device | None = None,
     ):
         self.data, self.defaults = data, defaults
         self.partition, self.model, self.seed = rule, model, seed
@@ -72,7 +81,9 @@ class LoadedTask(TorchTask):
         test = Encoded(data.x_test, data.y_test, defaults.encoding)
         self._first: tuple[int, Vector] | None = None  # the last initial model asked for, and its seed
         self._shape = tuple(test.take(np.arange(1))[0].shape[1:])
-        super().__init__(data.name, self._network(seed), CLASSIFICATION, holdings.sizes, holdings, test)
+        super().__init__(
+            data.name, self._network(seed), CLASSIFICATION, holdings.sizes, holdings, test, device
+        )
 
     def _network(self, seed: int) -> nn.Module:
         return networks.build(self.model, self.defaults.networks, self._shape, self.data.classes, seed)
@@ -97,9 +108,10 @@ class LoadedTask(TorchTask):
             trained, tested = None, None
         if trained is None or tested is None:
             return super().evaluate_clients(x)
-        shown = self._show(x)
         held = [trained[part] for part in self.parts]
-        return ClientSpread("accuracy", by_stratum(shown, self.test, tested, held))
+        with self.device.session("evaluation"), self.device.arithmetic():
+            rates = by_stratum(self._show(x), self._test_here(), tested, held)
+        return ClientSpread("accuracy", rates)
 
     def _repr_html_(self) -> str:
         return split_html(f"{self.name}, {self.partition}", self.data.counts(self.parts), html.text(self))
@@ -107,11 +119,12 @@ class LoadedTask(TorchTask):
     def __repr__(self) -> str:
         return (
             f"load({self.name!r}, clients={self.clients}, partition={self.partition}, "
-            f"model={self.model!r}, seed={self.seed})"
+            f"model={self.model!r}, seed={self.seed}{self.device.text})"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return load, (self.name, self.clients, self.partition, self.model, self.seed)
+        arguments = (self.name, self.clients, self.partition, self.model, self.seed)
+        return load, (*arguments, self.device)
 
 
 def load(
@@ -120,19 +133,24 @@ def load(
     partition: str | Partition | None = None,
     model: str | None = None,
     seed: int = 0,
+    device: str | Device = "cpu",
+    precision: str = "float32",
 ) -> LoadedTask:
     """The data set `name`, split over `clients` by `partition`, with the network `model`.
 
     Without `partition` and `model` the data set's own: the natural split where there is one, else iid; the
-    network that suits it.
+    network that suits it. `device`: cpu, cuda, cuda:1, mps, or auto: a GPU where there is one. `precision`: of the
+    forward and backward pass, float32, bf16 or fp16; the model that travels stays float32.
     """
     require(isinstance(name, str), "task", name, "a name such as 'digits'")
     require(isinstance(model, str | None), "model", model, "a name such as 'mlp', or None")
     defaults = task_defaults(name)
     require_count(clients, "clients")
     require_count(seed, "seed", low=0)
+    place = chosen_device(device, precision)
     rule = parsed(partition or defaults.partition)
-    return LoadedTask(read(name, clients, seed), defaults, clients, rule, model or defaults.model, seed)
+    data = read(name, clients, seed)
+    return LoadedTask(data, defaults, clients, rule, model or defaults.model, seed, place)
 
 
 def task_defaults(name: str) -> TaskDefaults:

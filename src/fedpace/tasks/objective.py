@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fedpace.compute.device import to_host
 from fedpace.tasks.examples import Batch
 
 Call = Callable[[nn.Module, Any], Any]
@@ -43,7 +44,7 @@ def calling(module: nn.Module, inputs: Any) -> Call:
 
 def accuracy(output: Tensor, target: Tensor) -> float:
     """The share of right answers; classes lie along axis 1."""
-    return float((output.argmax(1) == target).double().mean())
+    return float(to_host(output.argmax(1) == target).double().mean())
 
 
 @dataclass(frozen=True, slots=True)

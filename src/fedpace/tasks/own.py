@@ -12,16 +12,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fedpace.compute.device import Device
+from fedpace.compute.device import device as chosen_device
 from fedpace.display import html
 from fedpace.errors import ConfigError, require
 from fedpace.tasks.datasets.data import check_labels
 from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fingerprint import sha256
+from fedpace.tasks.flat import separated
 from fedpace.tasks.mapped import examples
 from fedpace.tasks.objective import Measure, Objective, Sum, accuracy, calling
 from fedpace.tasks.partition.html import split_html
 from fedpace.tasks.signature import signature
 from fedpace.tasks.torch_task import TorchTask
+from fedpace.tasks.trainable import freeze_all_but
 from fedpace.tasks.whole import try_metric
 
 Loss = Callable[[Any, Any], Tensor]
@@ -31,6 +35,7 @@ IGNORED = -100  # the label that torch's losses leave out unless told otherwise
 class OwnTask(TorchTask):
     """Your module, your losses, your data."""
 
+    own_module = True
     stochastic = True  # a module may draw random numbers (dropout), and so may a data set (augmentation)
 
     def __init__(
@@ -40,10 +45,12 @@ class OwnTask(TorchTask):
         data: list[Examples],
         test: Examples,
         made_of: tuple[Any, ...],
+        device: Device | None = None,
     ):
         self._model, self._data_sets, self._made_of = model, data, made_of
         sizes = [len(part) for part in data]
-        super().__init__(type(model).__name__, model, objective, sizes, data.__getitem__, test)
+        super().__init__(type(model).__name__, model, objective, sizes, data.__getitem__, test, device)
+        self._flat.share(model, self._given)
 
     @cached_property
     def _digest(self) -> str:
@@ -55,7 +62,7 @@ class OwnTask(TorchTask):
 
     def __repr__(self) -> str:
         shape = f"parameters={self.layout.size}, clients={self.clients}, samples={sum(self.sizes)}"
-        return f"from_torch({self.name}, {shape}, sha256 {self._digest})"
+        return f"from_torch({self.name}, {shape}, sha256 {self._digest}{self.device.text})"
 
     def _repr_html_(self) -> str | None:
         """Classes by clients, where the data is in memory and labelled; None means plain text."""
@@ -68,7 +75,7 @@ class OwnTask(TorchTask):
         return split_html(self.name, np.stack(columns, axis=1), html.text(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return from_torch, (self._model, *self._made_of)
+        return from_torch, (separated(self._model), *self._made_of, self.device)
 
 
 def from_torch(
@@ -77,6 +84,9 @@ def from_torch(
     clients: Sequence[object],
     test: object,
     metrics: Mapping[str, Measure] | None = None,
+    device: str | Device = "cpu",
+    precision: str = "float32",
+    trainable: str | Sequence[str] | None = None,
 ) -> OwnTask:
     """A task from a module, starting at its present parameters; the module itself is never touched.
 
@@ -90,17 +100,22 @@ def from_torch(
 
     Only parameters that require a gradient travel, tied ones once. BatchNorm's running statistics do not:
     they are renewed before an evaluation (`fedpace.tasks.statistics`). Parts of the module in evaluation
-    mode stay in it while training, unless the whole module is.
+    mode stay in it while training, unless the whole module is. `device` and `precision` are those of `tasks.load`;
+    where the module is now makes no difference. `trainable`: patterns of the names of those parameters that are
+    trained and travel (`"lora_*"`, `"head.*"`; any part of a name between dots will do); all others are frozen.
     """
     require(isinstance(model, nn.Module), "model", type(model).__name__, "a torch.nn.Module")
     require(len(clients) > 0, "clients", [], "data sets, at least one")
-    model = copy.deepcopy(model)
+    place = chosen_device(device, precision)
+    model = copy.deepcopy(model).cpu()
+    if trainable is not None:
+        freeze_all_but(model, [trainable] if isinstance(trainable, str) else trainable)
     data = [examples(part, f"client {k}") for k, part in enumerate(clients)]
     held_out = examples(test, "test data")
     objective = _objective(model, loss, metrics, data[0])
     if "accuracy" in objective.metrics:
         _check_classes(model, objective, data, held_out)
-    return OwnTask(model, objective, data, held_out, (loss, clients, test, metrics))
+    return OwnTask(model, objective, data, held_out, (loss, clients, test, metrics), place)
 
 
 def _objective(

@@ -10,24 +10,25 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from fedpace.compute.protocol import Request
+from fedpace.compute.device import Device
+from fedpace.compute.protocol import Request, describe
 from fedpace.compute.threads import one_thread
 from fedpace.local import SGD, Stopped
 from fedpace.random import stream
+from fedpace.tasks.autograd import AutogradSteps
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.cost import multiply_accumulates
-from fedpace.tasks.descend import descend
 from fedpace.tasks.evaluation import ClientSpread, measured
-from fedpace.tasks.examples import Batch, Examples, seeded
+from fedpace.tasks.examples import Batch, Examples
 from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
 from fedpace.tasks.fast.order import planned
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.mislabelled import Mislabelled
 from fedpace.tasks.objective import Objective
+from fedpace.tasks.placed import Placed
 from fedpace.tasks.statistics import Statistics, keeps_statistics, normalisers, put, renew, taken
 from fedpace.vector import Layout, Vector, freeze
 
@@ -41,7 +42,7 @@ class TorchTask:
     (dropout), torch's random generator are set from the request before the first step.
     """
 
-    stochastic = False
+    stochastic = own_module = False
 
     def __init__(
         self,
@@ -51,17 +52,20 @@ class TorchTask:
         sizes: Sequence[int],
         data: Callable[[int], Examples],
         test: Examples,
+        device: Device | None = None,
     ):
         self.name, self.objective, self.test = name, objective, test
+        self.device = device or Device()
         self.sizes, self._data = tuple(sizes), data
         self.clients = len(self.sizes)
-        self._flat = FlatModule(network)
+        self._flat, self._placed = FlatModule(network, self.device), Placed(self.device)
         self._given = self._flat.values()
         self._estimated: tuple[Vector | None, list[Statistics]] = None, []  # of the last model evaluated
 
     def __getstate__(self) -> dict[str, object]:
         """Without what is made of the rest."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_solver", "_lanes")}
+        made = ("_solver", "_lanes", "_autograd")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
 
     @property
     def layout(self) -> Layout:
@@ -78,7 +82,7 @@ class TorchTask:
 
     def initial(self, seed: int) -> Vector:
         """The parameters the module came with, whatever the seed."""
-        return freeze(self._given.copy())
+        return freeze(self._given.view())  # a view: nobody writes to the array itself
 
     def samples(self, client: int) -> float:
         return float(self.sizes[client])
@@ -87,10 +91,14 @@ class TorchTask:
         """The training samples of one client."""
         return self._data(client)
 
+    def _data_here(self, client: int) -> Examples:
+        """The same, on the device."""
+        return self._placed(client, lambda: self.client_data(client))
+
     def mislabelled(self, clients: Collection[int]) -> TorchTask:
         """The same task where these clients hold labels C - 1 - y."""
         changed = copy(self)  # without what is made of the data
-        changed._data = Mislabelled(self._data, clients, self.clients)
+        changed._data, changed._placed = Mislabelled(self._data, clients, self.clients), Placed(self.device)
         return changed
 
     def batches(self, request: Request) -> Iterator[Positions]:
@@ -101,20 +109,23 @@ class TorchTask:
     def multiply_accumulates(self) -> int:
         """Of the model, for one sample."""
         self._flat.reset(self._given)
-        inputs, _ = self.test.take(np.arange(1))
-        with seeded(self.stochastic):
+        inputs, _ = self._test_here().take(np.arange(1))
+        with self.device.seeded(0):
             return multiply_accumulates(lambda: self.objective.call(self.network.eval(), inputs))
 
     # ---------------------------------------------------------------- training
 
     @cached_property
     def _solver(self) -> Solver | None:
-        return solver(self._flat, self.objective, self.client_data(0))
+        if not self.device.is_plain:
+            return None
+        return solver(self._flat, self.objective, self.client_data(0), self._randomness)
 
     @property
     def solving(self) -> str:
         """How local steps are computed, in two words."""
-        return "autograd steps" if self._solver is None else self._solver.name
+        steps = "autograd steps" if self._solver is None else self._solver.name
+        return steps + self.device.label
 
     @property
     def call_s(self) -> float:
@@ -147,7 +158,8 @@ class TorchTask:
             return None
         self._flat.reset(self._given)
         lanes = Lanes(self._flat, self.objective)
-        return lanes if lanes.works(self.client_data(0).take(np.arange(1))) else None
+        with self.device.session("a trial of lanes"):
+            return lanes if lanes.works(self._data_here(0).take(np.arange(1))) else None
 
     @property
     def lanes(self) -> int:
@@ -163,29 +175,31 @@ class TorchTask:
         assert self._lanes is not None
         self._flat.reset(self._given)
         plans = [planned(request, self.sizes[request.data]) for request in requests]
-        samples = [
-            self._taken(request, order[: ends[-1]])
-            for request, (order, ends) in zip(requests, plans, strict=True)
-        ]
-        return self._lanes.solve(requests, samples, [ends for _, ends in plans])
+        with self.device.session(describe(requests)):
+            samples = [
+                self._taken(request, order[: ends[-1]])
+                for request, (order, ends) in zip(requests, plans, strict=True)
+            ]
+            return self._lanes.solve(requests, samples, [ends for _, ends in plans])
 
     def _taken(self, request: Request, order: Positions) -> Batch:
         with self._randomness(request):
-            return self.client_data(request.data).take(order)
+            return self._data_here(request.data).take(order)
 
     def prepare(self) -> None:
         """Make now what every session needs, so that workers forked from this process share it."""
         compiled = (0.0, 0.5) if self._solver is not None else ()  # plain steps, and those with momentum
         for momentum in compiled:
-            local = SGD(1e-3, steps=1, batch_size=1, momentum=momentum)
-            self.solve(Request(0, 0, self.initial(0), 0, local, 1, seed=0, data=0))
+            self.warm_up(SGD(1e-3, steps=1, batch_size=1, momentum=momentum))
         if self.clients <= SHARED_CLIENTS:
             for client in range(self.clients):
                 self.client_data(client)
 
     def warm_up(self, local: SGD) -> None:
         """Take one local step, so that no session waits for what is compiled or set up at the first."""
-        self.solve(Request(0, 0, self._given, 0, local, 1, seed=0, data=0))
+        first = nullcontext() if self._solver is None else self._solver.compiling()
+        with first:
+            self.solve(Request(0, 0, self._given, 0, local, 1, seed=0, data=0))
 
     def reference(self, request: Request) -> Vector:
         """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""
@@ -193,29 +207,16 @@ class TorchTask:
         return delta
 
     def _reference(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
-        data, order = self.client_data(request.data), self.batches(request)
-        start = np.asarray(request.start, self._flat.dtype)
-        self._flat.reset(start)
-        with self._randomness(request):
-            taken = descend(
-                lambda: self._gradient(data, next(order)),
-                self._flat.vector,
-                request.local,
-                request.steps,
-                self._tensor(request.correction),
-                stopped,
-            )
-        delta: Vector = self._flat.vector.numpy() - start
-        return delta, taken
+        steps = self._autograd
+        with self.device.session(describe([request])), self._randomness(request):
+            return steps.train(request, lambda: self._data_here(request.data), stopped)
 
-    def _gradient(self, data: Examples, positions: Positions) -> Tensor:
-        with torch.enable_grad():
-            return self._flat.gradient(self.objective(self.network, data.take(positions)))
-
-    def _tensor(self, correction: Vector | None) -> Tensor | None:
-        if correction is None:
-            return None
-        return torch.from_numpy(np.array(correction, self._flat.dtype))
+    @cached_property
+    def _autograd(self) -> AutogradSteps:
+        with self.device.seeded(0):
+            self._flat.reset(self._given)
+            trial = self.client_data(0) if self.own_module else None
+            return AutogradSteps(self._flat, self.objective, trial)
 
     @contextmanager
     def _randomness(self, request: Request) -> Iterator[None]:
@@ -223,9 +224,8 @@ class TorchTask:
         if not self.stochastic:
             yield
             return
-        with torch.random.fork_rng(devices=[]):
-            rng = stream(request.seed, "batches", request.client, request.session, 1)
-            torch.manual_seed(int(rng.integers(2**63)))
+        rng = stream(request.seed, "batches", request.client, request.session, 1)
+        with self.device.seeded(int(rng.integers(2**63))):
             yield
 
     # -------------------------------------------------------------- evaluation
@@ -233,12 +233,18 @@ class TorchTask:
     def evaluate(self, x: Vector) -> Mapping[str, float]:
         """Loss and metrics on the test data."""
         with self._evaluating():
-            return measured(self._show(x), self.objective, self.test)
+            return measured(self._show(x), self.objective, self._test_here())
 
     def other_tensors(self, x: Vector) -> dict[str, npt.NDArray[Any]]:
         """What the module with the parameters `x` holds beside them, by name, as it is evaluated."""
-        with self._evaluating():
-            self._set(np.asarray(x, self._flat.dtype))
+        x = np.asarray(x, self._flat.dtype)
+        for_this, statistics = self._estimated
+        if for_this is x and not x.flags.writeable:
+            self._flat.reset(x)
+            put(normalisers(self.network), statistics)
+        else:
+            with self._evaluating():
+                self._set(x)
         return self._flat.others()
 
     def training_loss(self, x: Vector) -> float:
@@ -257,7 +263,10 @@ class TorchTask:
         return ClientSpread(name, np.array([row[name] for row in rows]), higher_is_better=name == "accuracy")
 
     def _on_own_data(self, client: int, shown: nn.Module) -> dict[str, float]:
-        return measured(shown, self.objective, self.client_data(client))
+        return measured(shown, self.objective, self._data_here(client))
+
+    def _test_here(self) -> Examples:
+        return self._placed("test", lambda: self.test)
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
@@ -265,7 +274,12 @@ class TorchTask:
 
         Those do not gain from a second one, and lose much where others use the cores.
         """
-        with nullcontext() if self._solver is None else one_thread(), seeded(self.stochastic):
+        with (
+            nullcontext() if self._solver is None else one_thread(),
+            self.device.seeded(0) if self.stochastic else nullcontext(),
+            self.device.session("evaluation"),
+            self.device.arithmetic(),
+        ):
             yield
 
     def _show(self, x: Vector) -> nn.Module:
@@ -276,13 +290,9 @@ class TorchTask:
         return self._set(x)
 
     def _set(self, x: Vector) -> nn.Module:
-        """The network itself; statistics that were estimated for this very vector are used again."""
+        """The network itself, as `_show` describes it."""
         self._flat.reset(x)
         if layers := normalisers(self.network):
-            for_this, statistics = self._estimated
-            if for_this is x and not x.flags.writeable:
-                put(layers, statistics)
-            else:
-                renew(self.network, layers, self.objective, self.sizes, self.client_data)
-                self._estimated = x, taken(layers)
+            renew(self.network, layers, self.objective, self.sizes, self._data_here)
+            self._estimated = x, taken(layers)
         return self.network.eval()

@@ -10,18 +10,22 @@ from tests.deploy.deployed import CLIENTS, ROUNDS, SEED, TASK, Bed, made
 
 import fedpace
 from deploy.faults import faulty
-from deploy.pairs import SMALL, quick_client
+from deploy.pairs import quick_client, small
 from fedpace import Run, algorithms
 from fedpace.deploy import join_async, replay, serve_async
 from fedpace.deploy.websocket.server import WebsocketServer
 from fedpace.pace import Replayed, Rounds
+
+ROOM = small(
+    takeovers_a_minute=10**9
+)  # where connections are cut before they are answered, all of them begin anew
 
 
 class SocketBed(Bed):
     """The same run over the built-in transport."""
 
     async def _run_patiently(self, script: object) -> Run:
-        transport = WebsocketServer(CLIENTS, identities=None, limits=SMALL)
+        transport = WebsocketServer(CLIENTS, identities=None, limits=ROOM)
         await transport.start("127.0.0.1", 0)
         async with faulty(transport.address[1]) as proxy:
             cuts = [lambda step, coordinator: proxy.cut()]  # every connection, at every step

@@ -150,10 +150,7 @@ TIED = nn.Linear(12, 12)
         [nn.Flatten(), FROZEN],
         [nn.Flatten(), HOOKED],
         [nn.Flatten(), TIED, nn.ReLU(), TIED],
-        [nn.Flatten(), nn.Linear(12, 5, bias=False)],
-        [nn.Flatten(), nn.Linear(12, 7), nn.Tanh(), nn.Linear(7, 5)],
-        [nn.Flatten(), nn.Linear(12, 7), nn.Linear(7, 5)],
-        [nn.Flatten(), nn.Linear(12, 5), nn.ReLU()],
+        [nn.Flatten(), nn.Linear(12, 7), nn.Softplus(), nn.Linear(7, 5)],
         [nn.Flatten(0), nn.Linear(12, 5)],
     ],
 )
@@ -164,7 +161,6 @@ def test_other_networks_are_left_to_the_reference(layers: list[nn.Module]) -> No
 @pytest.mark.parametrize(
     "loss",
     [
-        nn.CrossEntropyLoss(label_smoothing=0.1),
         nn.CrossEntropyLoss(weight=torch.ones(5)),
         nn.CrossEntropyLoss(reduction="sum"),
         nn.functional.nll_loss,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from fedpace.cli import arguments, execution, monitoring, output
 from fedpace.cli.parser import count, processes
-from fedpace.record.store.booked import StoreAs
 
 if TYPE_CHECKING:
     from fedpace.study.saved import SavedRun
@@ -38,6 +37,7 @@ def command(args: argparse.Namespace) -> int:
     again from the start, and equals a run of that length.
     """
     from fedpace.record.store import artifacts
+    from fedpace.record.store.booked import StoreAs
     from fedpace.study.saved import OVER, runs
 
     output.require_writable(args)
@@ -52,7 +52,7 @@ def command(args: argparse.Namespace) -> int:
             lambda: artifacts.load(saved.store, saved.entry, what.algorithm), what.task, args, "resume"
         )
     watch = monitoring.requested(args)
-    store = StoreAs(args.name, every=args.checkpoint_every, previous=args.previous)
+    store = StoreAs(args.name, every=args.checkpoint_every, previous=args.previous, resumed=True)
     return output.finish_with(lambda: execution.simulated(what, watch, store), what.task, args, "resume")
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from fedpace.cli import listing, show
 from fedpace.cli.parser import Parser
 from fedpace.errors import ConfigError
-from fedpace.record import rows
 from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
@@ -78,6 +77,7 @@ def _row(store: Store, run: Listed) -> tuple[str, ...]:
 
 
 def _show(store: Store, entry: Entry) -> None:
+    from fedpace.record import rows
     from fedpace.record.run.units import format_seconds
     from fedpace.record.store import artifacts
 

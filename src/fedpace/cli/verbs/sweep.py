@@ -15,7 +15,7 @@ from fedpace.cli.population import population
 from fedpace.cli.privacy import private_function
 from fedpace.cli.settings import parse_value
 from fedpace.errors import ConfigError
-from fedpace.study.sweep import STOP_ABOVE
+from fedpace.study import STOP_ABOVE
 from fedpace.untrusted import brief
 
 if TYPE_CHECKING:

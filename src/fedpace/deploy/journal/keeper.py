@@ -31,6 +31,7 @@ _SEGMENT = re.compile(r"segment-(\d{6,})\.journal")
 _CHECKPOINT = re.compile(r"checkpoint-(\d{12,})\.safetensors")
 MODES = ("keep", "recover")
 KEPT = 2  # checkpoints
+SHARE = 20  # writing checkpoints takes at most one part in this many of the time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class DiskJournal:
     ) -> None:
         self.files, self.run, self.limits = files, run, limits or JournalLimits()
         self.replayed = 0  # inputs since the checkpoint it continued from
-        self._clock, self._saved_s = clock, clock()
+        self._clock, self._saved_s, self._took_s = clock, clock(), 0.0
         self._writer: segments.SegmentWriter | None = None
         self._file: AppendFile | None = None
         self._bytes = 0  # of all segments
@@ -111,12 +112,12 @@ class DiskJournal:
             self._file.sync()
 
     def save_if_due(self, coordinator: Coordinator) -> None:
-        if self._clock() - self._saved_s >= self.limits.every_s:
+        if self._clock() - self._saved_s >= max(self.limits.every_s, SHARE * self._took_s):
             self.save(coordinator)
 
     def save(self, coordinator: Coordinator) -> None:
         """A checkpoint, and a new segment after it."""
-        position = coordinator.state.position
+        position, began = coordinator.state.position, self._clock()
         if position == self._saved:
             return
         require(
@@ -130,6 +131,7 @@ class DiskJournal:
             write_whole(self.files, f"checkpoint-{position:012d}.safetensors", data)
             self._delete_old()
         self._saved, self._saved_s = position, self._clock()
+        self._took_s = self._saved_s - began
 
     def close(self, coordinator: Coordinator | None) -> None:
         if coordinator is not None and not self._broken:

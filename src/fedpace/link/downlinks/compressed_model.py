@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from fedpace.link.uplinks.lazy import Held, Lazy
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind, Phantom, ResyncError
 from fedpace.vector import Vector
+
+LATER = ("reference", "over_n", "clients_per_step")  # fields that came with version 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class CompressedModelState:
     everybody: int = 1  # m: the clients of the run
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CompressedModel:
     """Compress x_t + E_i for client i, apply the lazy rule as an uplink does; E_i becomes the undelivered rest.
 
@@ -58,6 +60,11 @@ class CompressedModel:
         if self.clients_per_step is not None:
             require_count(self.clients_per_step, "CompressedModel.clients_per_step")
         self._link()
+
+    def __repr__(self) -> str:
+        """Like a dataclass's, without the last fields where nothing was said of them: names of finished runs stay."""
+        said = [f for f in fields(self) if f.name not in LATER or getattr(self, f.name) != f.default]
+        return f"CompressedModel({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in said)})"
 
     @property
     def shared(self) -> bool:

@@ -32,7 +32,7 @@ class Accumulate:
     used as zero and stays in e, so nothing is repeated and nothing is lost: sum of the values used + e = sum of v. A
     client that has just waited owes about 2 v, and sends if tau < 2; one whose codec left much behind does not wait.
     Departures: the threshold is the newest update and not the progress of the model. A client waits for
-    `max_staleness` rounds at most.
+    `max_staleness` rounds at most, and never with its first update.
     """
 
     tau: float
@@ -72,6 +72,8 @@ class Accumulate:
         return state
 
     def _waits(self, v: Vector, p: Vector, state: Debt, context: Context) -> bool:
+        if not state.e.size:
+            return False
         if self.max_staleness is not None and context.round - state.sent_round > self.max_staleness:
             return False
         owed, fresh = thresholds.squared_norm(p), thresholds.squared_norm(v)

@@ -60,7 +60,7 @@ class Kind(IntEnum):
     SET_SPARSE = 5
     RESYNC = 6
     ACK = 7
-    TERNARY = 8
+    OCTAVES = 8
 
 
 # kind -> flags it may carry; the only registry of the project
@@ -73,12 +73,12 @@ KINDS = {
     Kind.SET_SPARSE: _VALUES | INDEX_MASK,
     Kind.RESYNC: 0,
     Kind.ACK: 0,
-    Kind.TERNARY: _LINK | _VALUES | INDEX_MASK,
+    Kind.OCTAVES: _LINK | _VALUES | INDEX_MASK,
 }
 _BY_NUMBER = {int(kind): kind for kind in KINDS}
 _NO_WORD = bytes(WORD.size)
 EMPTY = (Kind.SKIP, Kind.RESYNC, Kind.ACK)
-USES_AUX = (Kind.SPARSE, Kind.SET_SPARSE, Kind.QUANT, Kind.TERNARY)
+USES_AUX = (Kind.SPARSE, Kind.SET_SPARSE, Kind.QUANT, Kind.OCTAVES)
 
 
 class ResyncError(FrameError):

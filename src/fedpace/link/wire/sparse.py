@@ -65,14 +65,20 @@ def count(header: wire.Header, frame: bytes, most: int) -> int:
 
 
 def positions(
-    header: wire.Header, frame: bytes, entries: int, rest_bytes: int, size: int, index: str
+    header: wire.Header,
+    frame: bytes,
+    entries: int,
+    rest_bytes: int,
+    size: int,
+    index: str,
+    more_bytes: int = 0,
 ) -> Indices:
-    """The positions in the block between the count and the last `rest_bytes` of the frame."""
+    """The positions in the block between the count, `more_bytes`, and the last `rest_bytes` of the frame."""
     kind = header.kind.name
     if index != "auto" and indices.NAMES.index(index) != header.index_codec:
         raise FrameError(f"{kind}: expected {index} indices; got {indices.NAMES[header.index_codec]}")
-    block_bytes = header.length - COUNT.size - rest_bytes
+    block_bytes = header.length - COUNT.size - more_bytes - rest_bytes
     if block_bytes < 0:
         raise FrameError(f"{kind}: {entries} values do not fit into {header.length} bytes")
-    block = np.frombuffer(frame, np.uint8, block_bytes, wire.HEADER_BYTES + COUNT.size)
+    block = np.frombuffer(frame, np.uint8, block_bytes, wire.HEADER_BYTES + COUNT.size + more_bytes)
     return indices.read(block, header.index_codec, header.aux, entries, size)

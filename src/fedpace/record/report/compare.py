@@ -1,17 +1,18 @@
-"""Several runs of several algorithms side by side: their cost to reach a target, as numbers and as one picture."""
+"""Several runs of several algorithms side by side: when each reached a target, and all in one picture."""
 
 from __future__ import annotations
 
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fedpace.record.report.plot import COLOURS, STYLE, words
 from fedpace.record.report.points import Points, points
 from fedpace.record.run.run import Run
 from fedpace.record.run.units import byte_unit
+from fedpace.statistics import estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,18 +21,6 @@ if TYPE_CHECKING:
 WIDE = 8.0  # from this ratio on, small values would vanish on a linear axis
 
 Target = tuple[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Means over the runs that reached the target."""
-
-    runs: int
-    steps: float
-    virtual_seconds: float
-    bytes_up: float
-    bytes_down: float
-    real_seconds: float | None  # None: not known for all of them
 
 
 RISING = {"f1", "auc", "auroc", "auprc", "precision", "recall", "r2", "iou", "dice", "bleu", "mcc", "ndcg"}
@@ -51,31 +40,6 @@ def reached(run: Run, goal: Target) -> Run | None:
         if found is not None and (found >= value if rises(metric) else found <= value):
             return replace(run, history=run.history[:at])
     return None
-
-
-def cost(runs: Sequence[Run], goal: Target | None) -> Cost | None:
-    """The cost to reach the target, or to finish; None if no run did."""
-    there = list(runs) if goal is None else [found for run in runs if (found := reached(run, goal))]
-    if not there:
-        return None
-    seconds = [real_seconds(run) for run in there]
-    known = [at for at in seconds if at is not None]
-    return Cost(
-        len(there),
-        statistics.mean(len(run.history) for run in there),
-        statistics.mean(run.virtual_seconds for run in there),
-        statistics.mean(run.bytes_up for run in there),
-        statistics.mean(run.bytes_down for run in there),
-        statistics.mean(known) if len(known) == len(seconds) else None,
-    )
-
-
-def final(runs: Sequence[Run], metric: str) -> tuple[float, float | None] | None:
-    """Mean and standard deviation of a metric's last value; no deviation for one run, None if no run has it."""
-    values = [run.metrics[metric] for run in runs if metric in run.metrics]
-    if not values:
-        return None
-    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
 def picture(
@@ -119,8 +83,11 @@ def _draw(row: Sequence[Axes], seeds: Sequence[Points], label: str, colour: str)
             axes.plot(x, ys, color=colour, marker="o" if len(x) == 1 else None, **style)  # type: ignore[arg-type]
     if whole is not None:
         *xs, ys = whole
+        found = [estimate(values) for values in zip(*(each.values for each in seeds), strict=True)]
+        low, high = [each.low or 0.0 for each in found], [each.high or 0.0 for each in found]
         for axes, x in zip(row, xs, strict=True):
             axes.plot(x, ys, color=colour, linewidth=2.0)
+            axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
     row[0].plot([], [], color=colour, linewidth=2.0, label=words(label))
 
 

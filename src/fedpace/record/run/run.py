@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from fedpace.disk import files
-from fedpace.privacy.spent import Privacy
+from fedpace.privacy.spent import COVERED, Privacy
 from fedpace.record.run import timeline, usage
 from fedpace.record.run.inference import NONE, OtherTensors
 from fedpace.record.run.units import format_bytes, format_seconds
@@ -155,7 +155,7 @@ class Run:
             "model_sha256": model_sha256(self.model),
             "final": self.final,
             "traffic": self.traffic,
-            **({} if self.privacy is None else {"privacy": self.privacy.plain()}),
+            **({} if self.privacy is None else {"privacy": {**self.privacy.plain(), "covers": COVERED}}),
         }
         lines = [f' "{key}": {files.to_json(value)}' for key, value in head.items()]
         steps = ",\n".join(f"  {files.to_json(_plain(record))}" for record in self.history)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fedpace.algorithm import Algorithm
-from fedpace.sim.observer import Observer
+if TYPE_CHECKING:
+    from fedpace.algorithm import Algorithm
+    from fedpace.sim.observer import Observer
 
 EVERY = "60s"  # real time between two checkpoints of a saved run
 
@@ -27,6 +28,7 @@ class Booked:
     about: Mapping[str, Any] = field(default_factory=dict)  # papers, study, partition
     stopped_is_over: bool = False  # a run that was stopped on purpose is not resumed
     new: bool = False  # never one that is there
+    resumed: bool = False  # by its name: whether it is the same experiment is for its checkpoint to say
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class StoreAs:
     stopped_is_over: bool = False
     arguments: Sequence[str] = ()  # of `fedpace run`, which makes it again
     new: bool = False  # never one that is there
+    resumed: bool = False  # by its name: whether it is the same experiment is for its checkpoint to say
     every: int | str = EVERY  # between checkpoints: steps, or real seconds
     previous: bool = False  # resume from the checkpoint before the last
     opened: Callable[[str, Mapping[str, str]], AbstractContextManager[Sequence[Observer]]] | None = None

@@ -131,7 +131,7 @@ def _new(store: Store, what: Booked, clock: Callable[[], float], work: Work) -> 
 
 def _require_same(entry: Entry, what: Booked) -> None:
     """Two experiments under one name would overwrite each other."""
-    if entry.fingerprint == fingerprint(dict(what.experiment)):
+    if what.resumed or entry.fingerprint == fingerprint(dict(what.experiment)):
         return
     here, there = what.experiment, entry.experiment
     unlike = next((name for name in here if there.get(name) != here[name]), "configuration")

@@ -152,10 +152,11 @@ class Checkpointer:
         if lacking := [name for name, shape in HEAD.items() if not fits(head, {name: shape})]:
             raise CheckpointError(f"it is damaged: its head lacks {', '.join(lacking)}")
         kept: dict[str, str] = head["experiment"]
-        for name, here in self.about.items():
-            if kept.get(name) != here:
+        for name in (*self.about, *kept):
+            there, here = kept.get(name, "not given"), self.about.get(name, "not given")
+            if there != here:
                 raise CheckpointError(
-                    f"it belongs to another experiment, whose {name} is {kept.get(name)}; this one has {here}"
+                    f"it belongs to another experiment, whose {name} is {there}; this one has {here}"
                 )
         return head, tree
 

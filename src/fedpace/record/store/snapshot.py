@@ -95,7 +95,8 @@ def _server_template(server: Server) -> ServerState:
 
 
 def _uplink_template(algorithm: Algorithm, x: Vector) -> Any:
-    return algorithm.uplink.init(x.size, x.dtype) or _returned(algorithm.uplink.send)
+    first = algorithm.uplink.init(x.size, x.dtype)
+    return _returned(algorithm.uplink.send) if first is None else first
 
 
 def _returned(method: Any) -> Typed:

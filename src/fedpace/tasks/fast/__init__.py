@@ -7,6 +7,8 @@ bit. Results equal the reference within rounding; `tests/tasks/fast` states how 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -22,11 +24,18 @@ if TYPE_CHECKING:
     from fedpace.compute.protocol import Request
 
 
+Randomness = Callable[["Request"], AbstractContextManager[None]]
+
+
 class Solver(Protocol):
     """Local training of one network."""
 
     name: str
     call_s: float  # what a step costs beside its arithmetic, roughly
+
+    def compiling(self) -> AbstractContextManager[None]:
+        """Around the first use."""
+        ...
 
     def takes(self, data: Examples) -> bool:
         """Whether it can train on these samples."""
@@ -45,16 +54,39 @@ class Solver(Protocol):
         ...
 
 
-def solver(flat: FlatModule, objective: Objective, data: Examples) -> Solver | None:
-    """The fastest way we know to train this network on data like this, unless that is the reference loop."""
+def solver(flat: FlatModule, objective: Objective, data: Examples, randomness: Randomness) -> Solver | None:
+    """The fastest way we know to train this network on data like this, unless that is the reference loop.
+
+    `randomness(request)` is a context in which torch's random numbers are those of the session.
+    """
     layers = plain_layers(flat)
-    if layers is None or objective.call is not one_input or not is_cross_entropy(objective.loss):
+    if layers is None or objective.call is not one_input or not isinstance(data, Tensors):
         return None
-    if not isinstance(data, Tensors):
-        return None
+    shape = tuple(data.inputs.shape[1:])
+    plain = _plain(layers, flat, shape) if is_cross_entropy(objective.loss) else None
+    return plain or _layered(layers, flat, objective, shape, randomness)
+
+
+def _plain(layers: list[nn.Module], flat: FlatModule, shape: tuple[int, ...]) -> Solver | None:
+    """Of softmax regression, ReLU networks and convolutions."""
     flat_at = next((k for k, layer in enumerate(layers) if is_flatten(layer)), None)
     head, tail = ([], layers) if flat_at is None else (layers[:flat_at], layers[flat_at + 1 :])
-    return _dense(tail, flat) if not head else _convolutional(head, tail, flat, tuple(data.inputs.shape[1:]))
+    return _dense(tail, flat) if not head else _convolutional(head, tail, flat, shape)
+
+
+def _layered(
+    layers: list[nn.Module],
+    flat: FlatModule,
+    objective: Objective,
+    shape: tuple[int, ...],
+    randomness: Randomness,
+) -> Solver | None:
+    from fedpace.tasks.fast.layers import LayerSolver, layers_of
+    from fedpace.tasks.fast.losses import known_loss
+
+    trained = [layer for layer in layers if type(layer) is not nn.Dropout or flat.trains(layer)]
+    known, loss = layers_of(trained, shape), known_loss(objective.loss)
+    return None if known is None or loss is None else LayerSolver(known, loss, flat.dtype, randomness)
 
 
 def _dense(layers: list[nn.Module], flat: FlatModule) -> Solver | None:

@@ -25,8 +25,13 @@ def compiled(function: F) -> F:
         return cast(F, _compile(function, False))
 
 
-def _compile(function: F, cache: bool) -> Any:
-    return numba.njit(function, cache=cache, fastmath=MATHS, error_model="numpy", nogil=True)
+def inlined(function: F) -> F:
+    """`function` as a part of those that call it: of every compiled function all that it calls is compiled again."""
+    return cast(F, _compile(function, False, inline="always"))
+
+
+def _compile(function: F, cache: bool, **options: Any) -> Any:
+    return numba.njit(function, cache=cache, fastmath=MATHS, error_model="numpy", nogil=True, **options)
 
 
 def aligned(size: int, dtype: npt.DTypeLike) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -16,6 +17,7 @@ from fedpace.tasks.batches import Positions
 from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fast import dense_loops as loops
 from fedpace.tasks.fast.compiled import Array, aligned
+from fedpace.tasks.fast.first_use import announced
 from fedpace.tasks.fast.order import planned
 from fedpace.tasks.fast.rule import is_plain, rates, rule
 from fedpace.vector import Vector
@@ -88,6 +90,9 @@ class DenseSolver:
 
     def __reduce__(self) -> tuple[type[DenseSolver], tuple[tuple[int, ...], np.dtype[np.floating]]]:
         return DenseSolver, (self.widths, self.dtype)
+
+    def compiling(self) -> AbstractContextManager[None]:
+        return announced(loops.descend, seconds=10)
 
     def takes(self, data: Examples) -> bool:
         """Whether these are labelled vectors in memory."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from fedpace.tasks.fast import dense_loops
 from fedpace.tasks.fast.compiled import Array, aligned
 from fedpace.tasks.fast.convolution import Convolution, Stage
 from fedpace.tasks.fast.dense import scratch_for, shape_of
+from fedpace.tasks.fast.first_use import announced
 from fedpace.tasks.fast.order import planned
 from fedpace.tasks.fast.own_order import OwnOrder
 from fedpace.tasks.fast.rule import is_plain, rates, rule
@@ -138,6 +140,9 @@ class ImageSolver:
         """How many images go through the network together."""
         largest = max(stage.patches * stage.filters for stage in self.stages)
         return max(1, MEMORY_BYTES // (largest * int(self.dtype.itemsize)))
+
+    def compiling(self) -> AbstractContextManager[None]:
+        return announced(dense_loops.add_gradients, seconds=10)
 
     def takes(self, data: Examples) -> bool:
         """Whether these are labelled images in memory, of the right size."""

@@ -8,7 +8,8 @@ has the same lane. Equal to the reference loop within rounding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,23 +39,26 @@ class Lanes:
 
     def __init__(self, flat: FlatModule, objective: Objective):
         module, self.layout, self.dtype = flat.module, flat.layout, flat.dtype
+        self.device = flat.device
 
         def loss(parameters: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
             def network(*args: Any, **kwargs: Any) -> Any:
                 return functional_call(module, parameters, args, kwargs)
 
-            return objective.loss(objective.call(network, inputs), targets)  # type: ignore[arg-type]
+            with self.device.arithmetic():
+                return objective.loss(objective.call(network, inputs), targets)  # type: ignore[arg-type]
 
         self._gradients = vmap(grad(loss), randomness="error")
-        self._y = torch.zeros(WIDTH, self.layout.size, dtype=flat.vector.dtype)
+        self._y = flat.vector.new_zeros(WIDTH, self.layout.size)
         self._g = torch.zeros_like(self._y)
+        self._masks: dict[tuple[int, ...], Tensor] = {}
 
     def works(self, batch: Batch) -> bool:
         """Whether this network can be computed in lanes, tried on one batch."""
         if not all(isinstance(part, Tensor) for part in batch):
             return False
         try:
-            self._find_gradients([0], *(part.expand(WIDTH, *part.shape) for part in batch))
+            self._find_gradients(*(part.expand(WIDTH, *part.shape) for part in batch))
         except (RuntimeError, ValueError, TypeError, NotImplementedError):
             return False
         return True
@@ -71,7 +75,7 @@ class Lanes:
         starts = [np.asarray(request.start, self.dtype) for request in requests]
         self._y.zero_()
         for lane, start in zip(lanes, starts, strict=True):
-            self._y[lane] = torch.from_numpy(np.array(start))
+            self._y[lane] = self.device.model(start)
         rule = Moves(requests[0].local, self._y, self._corrections(requests))
         every_input, every_target = (side_by_side(lanes, parts) for parts in zip(*samples, strict=True))
         for k in range(max(request.steps for request in requests)):
@@ -81,9 +85,10 @@ class Lanes:
                 if k < len(own)
             }
             for (low, high), members in _alike(places).items():
-                self._find_gradients(members, every_input[:, low:high], every_target[:, low:high])
-            rule.move(self._g, k, list(places))
-        moved = self._y.numpy()
+                found = self._find_gradients(every_input[:, low:high], every_target[:, low:high])
+                self._g = torch.where(self._mask(members), found, self._g)
+            rule.move(self._g, k, self._mask(places))
+        moved = self.device.download(self._y)
         return [moved[lane] - start for lane, start in zip(lanes, starts, strict=True)]
 
     def _corrections(self, requests: Sequence[Request]) -> Tensor | None:
@@ -92,17 +97,29 @@ class Lanes:
         corrections = torch.zeros_like(self._y)
         for request in requests:
             if request.correction is not None:
-                corrections[lane_of(request)] = torch.from_numpy(np.array(request.correction, self.dtype))
+                corrections[lane_of(request)] = self.device.upload(np.array(request.correction, self.dtype))
         return corrections
 
-    def _find_gradients(self, lanes: list[int], inputs: Tensor, targets: Tensor) -> None:
-        """The gradients of these lanes into `_g`."""
+    def _find_gradients(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """The gradients of all lanes."""
         at = self.layout.offsets
         views = zip(self.layout.names, self.layout.shapes, at, at[1:], strict=False)
         parameters = {name: self._y[:, a:b].view(WIDTH, *shape) for name, shape, a, b in views}
-        gradients = self._gradients(parameters, inputs, targets)
-        found = torch.cat([gradients[name].reshape(WIDTH, -1) for name in self.layout.names], 1)
-        self._g[lanes] = found[lanes]
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # of operations that torch cannot batch, and does in turn
+            gradients = self._gradients(parameters, inputs, targets)
+        return torch.cat([gradients[name].reshape(WIDTH, -1) for name in self.layout.names], 1)
+
+    def _mask(self, lanes: Iterable[int]) -> Tensor:
+        """True in these lanes; sent to the device once."""
+        chosen = tuple(sorted(lanes))
+        if chosen not in self._masks:
+            mask = np.zeros((WIDTH, 1), bool)
+            mask[list(chosen)] = True
+            self._masks[chosen] = self.device.upload(mask)
+        return self._masks[chosen]
 
 
 def side_by_side(lanes: Sequence[int], parts: Sequence[Tensor]) -> Tensor:
@@ -130,11 +147,9 @@ class Moves:
         self.start = y.clone() if local.prox_mu else None
         self.buffer = torch.zeros_like(y) if local.momentum else None
 
-    def move(self, g: Tensor, k: int, lanes: list[int]) -> None:
-        """Step k of these lanes; all are computed, so that a lane's arithmetic never depends on the others."""
+    def move(self, g: Tensor, k: int, active: Tensor) -> None:
+        """Step k of the active lanes; all are computed, so that a lane's arithmetic never depends on the others."""
         local, y = self.local, self.y
-        active = torch.zeros(WIDTH, 1, dtype=torch.bool)
-        active[lanes] = True
         if local.clip is not None:
             lengths = torch.linalg.vector_norm(g, dim=1, keepdim=True)
             g = torch.where(lengths > local.clip, g * (local.clip / lengths), g)

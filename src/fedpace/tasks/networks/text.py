@@ -55,7 +55,7 @@ class CharTransformer(nn.Module):
         self.norm, self.output = nn.LayerNorm(width), nn.Linear(width, alphabet)
 
     def forward(self, codes: Tensor) -> Tensor:
-        x = self.characters(codes) + self.positions(torch.arange(codes.shape[1]))
+        x = self.characters(codes) + self.positions(torch.arange(codes.shape[1], device=codes.device))
         scores: Tensor = self.output(self.norm(self.layers(x)))
         return scores.transpose(1, 2)
 

@@ -26,6 +26,18 @@ class Series:
     colour: int
     xs: Sequence[float]
     ys: Sequence[float]
+    thin: bool = False  # one seed among others: the pointer does not tell of it
+    band: Sequence[tuple[float, float]] = ()  # the interval at each point
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A point and what it says when pointed at."""
+
+    x: float
+    y: float
+    colour: int
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +72,36 @@ def number(value: float) -> str:
     return f"{value:,.10g}" if abs(value) < 1e6 else f"{value:.3g}"
 
 
-def line_chart(series: Sequence[Series], x_label: str, y_label: str, *, log: bool = False) -> str:
-    """Lines over a common plane; the page's script reads the points to answer the pointer."""
+def line_chart(
+    series: Sequence[Series],
+    x_label: str,
+    y_label: str,
+    *,
+    log: bool = False,
+    zero: bool = False,
+    goal: float | None = None,
+) -> str:
+    """Lines over a common plane; the page's script reads the points to answer the pointer.
+
+    `zero`: values are shown from 0 on. `goal`: a level to reach.
+    """
     drawn = [each for each in series if len(each.xs)]
     if not drawn:
         return _empty(y_label)
     logs = log and all(y > 0 for each in drawn for y in each.ys)
     lifted = [[math.log10(y) if logs else y for y in each.ys] for each in drawn]
+    level = [] if goal is None or (logs and goal <= 0) else [math.log10(goal) if logs else goal]
     x = Scale(*_span([v for each in drawn for v in each.xs], zero=True), LEFT, WIDTH - RIGHT)
-    y = Scale(*_span([v for ys in lifted for v in ys]), HEIGHT - BOTTOM, TOP)
-    parts = [_axes(x, y, x_label, y_label, logs=logs)]
+    y = Scale(*_span([*(v for ys in lifted for v in ys), *level], zero=zero), HEIGHT - BOTTOM, TOP)
+    parts = [_axes(x, y, x_label, y_label, logs=logs), *(_goal(y(at), goal) for at in level)]
+    parts += [_band(each, x, y) for each in drawn if each.band and not logs]
     for each, ys in zip(drawn, lifted, strict=True):
         points = [(x(a), y(b)) for a, b in zip(each.xs, ys, strict=True)]
         parts.append(_line(points, each))
     data = [
         {"label": each.label, "colour": each.colour, "x": _rounded(each.xs), "y": _rounded(each.ys)}
         for each in drawn
+        if not each.thin
     ]
     plane = {"x": [x.low, x.high], "y": [y.low, y.high], "log": logs, "name": x_label, "series": data}
     return _svg("".join(parts), y_label + " over " + x_label, f" data-plane='{escape(json.dumps(plane))}'")
@@ -100,6 +126,41 @@ def bar_chart(groups: Sequence[tuple[str, Sequence[float]]], x_label: str, y_lab
             )
         if at % step == 0:
             parts.append(_text(LEFT + (at + 0.5) * each, HEIGHT - BOTTOM + 14, label, "middle"))
+    return _svg("".join(parts), f"{y_label} by {x_label}")
+
+
+def scatter(dots: Sequence[Dot], x_label: str, y_label: str) -> str:
+    """Points over a plane."""
+    if not dots:
+        return _empty(y_label)
+    x = Scale(*_span([dot.x for dot in dots], zero=True), LEFT, WIDTH - RIGHT)
+    y = Scale(*_span([dot.y for dot in dots]), HEIGHT - BOTTOM, TOP)
+    circles = [
+        f'<circle class="s{dot.colour} dim" cx="{x(dot.x):.1f}" cy="{y(dot.y):.1f}" r="3.5">'
+        f"<title>{escape(dot.title)}</title></circle>"
+        for dot in dots
+    ]
+    return _svg(_axes(x, y, x_label, y_label, logs=False) + "".join(circles), f"{y_label} by {x_label}")
+
+
+def heat_map(columns: Sequence[Sequence[int]], x_label: str, y_label: str) -> str:
+    """One column of cells each, darker for more; the first entry is at the bottom."""
+    most = max((count for column in columns for count in column), default=0) or 1
+    wide = (WIDTH - LEFT - RIGHT) / max(len(columns), 1)
+    high = (HEIGHT - TOP - BOTTOM) / max(len(columns[0]), 1)
+    parts = [_frame(x_label, y_label)]
+    for at, column in enumerate(columns):
+        for place, count in enumerate(column):
+            if count:
+                left, top = LEFT + at * wide, HEIGHT - BOTTOM - (place + 1) * high
+                size = f'width="{max(wide - 0.5, 0.5):.1f}" height="{max(high - 0.5, 0.5):.1f}"'
+                share = f'fill-opacity="{0.12 + 0.88 * count / most:.2f}"'
+                tip = f"<title>{x_label} {at}, {y_label} {place}: {count:,}</title>"
+                parts.append(f'<rect class="s0" x="{left:.1f}" y="{top:.1f}" {size} {share}>{tip}</rect>')
+    for at in _few(len(columns)):
+        parts.append(_text(LEFT + (at + 0.5) * wide, HEIGHT - BOTTOM + 14, str(at), "middle"))
+    for place in _few(len(columns[0])):
+        parts.append(_text(LEFT - 6, HEIGHT - BOTTOM - (place + 0.5) * high + 4, str(place), "end"))
     return _svg("".join(parts), f"{y_label} by {x_label}")
 
 
@@ -163,13 +224,33 @@ def _y_grid(y: Scale, *, logs: bool = False) -> str:
     return "".join(parts)
 
 
+def _few(count: int) -> range:
+    """Places of at most a dozen labels."""
+    return range(0, count, max(1, math.ceil(count / 12)))
+
+
+def _goal(y: float, value: float | None) -> str:
+    line = f'<line class="goal" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    return line + _text(LEFT + 4, y - 4, f"target {value:g}", "start")
+
+
+def _band(series: Series, x: Scale, y: Scale) -> str:
+    """Between the ends of the intervals, as far as the axis shows them."""
+    low, high = min(y.low, y.high), max(y.low, y.high)
+    ends = [(min(max(a, low), high), min(max(b, low), high)) for a, b in series.band]
+    there = [f"{x(at):.1f},{y(top):.1f}" for at, (_, top) in zip(series.xs, ends, strict=True)]
+    back = [f"{x(at):.1f},{y(bottom):.1f}" for at, (bottom, _) in zip(series.xs, ends, strict=True)]
+    return f'<polygon class="s{series.colour} band" points="{" ".join([*there, *reversed(back)])}"/>'
+
+
 def _line(points: Sequence[tuple[float, float]], series: Series) -> str:
     title = f"<title>{escape(series.label)}</title>"
     if len(points) == 1:
         [(x, y)] = points
         return f'<circle class="s{series.colour}" cx="{x:.1f}" cy="{y:.1f}" r="4">{title}</circle>'
     path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
-    return f'<polyline class="s{series.colour} line" points="{path}">{title}</polyline>'
+    kind = "line thin" if series.thin else "line"
+    return f'<polyline class="s{series.colour} {kind}" points="{path}">{title}</polyline>'
 
 
 def _text(x: float, y: float, text: str, anchor: str, kind: str = "tick") -> str:
@@ -177,13 +258,31 @@ def _text(x: float, y: float, text: str, anchor: str, kind: str = "tick") -> str
 
 
 def _span(values: Iterable[float], *, zero: bool = False) -> tuple[float, float]:
-    """What an axis shows: all values, a little more above and, unless it starts at 0, below."""
+    """What an axis shows: all values, from one round number to another; from 0 where that is asked for."""
     known = list(values)
     low, high = min(known), max(known)
-    if zero and low >= 0:
-        low = 0.0
-    room = (high - low) * 0.04 or abs(high) * 0.1 or 1.0
-    return (low if zero and low == 0 else low - room), high + (0 if zero and low == 0 and high > 0 else room)
+    from_zero = zero and low >= 0
+    room = (high - low) * 0.02 or abs(high) * 0.1 or 1.0
+    ends = (0.0 if from_zero else low - room, high if from_zero and high > 0 else high + room)
+    for _ in range(4):  # a wider axis may have another step
+        ends = _widened(*ends)
+    return _kept(ends[0], low, 0.0), _kept(ends[1], high, 1.0)
+
+
+def _widened(low: float, high: float) -> tuple[float, float]:
+    """To the multiples of the ticks' step at or beyond both ends."""
+    marks = ticks(low, high)
+    step = marks[1] - marks[0] if len(marks) > 1 else high - low
+    if step <= 0:  # values too small to be told apart by their labels
+        return low, high
+    wide = math.floor(low / step + 1e-6) * step, math.ceil(high / step - 1e-6) * step
+    return low if math.isclose(wide[0], low) else wide[0], high if math.isclose(wide[1], high) else wide[1]
+
+
+def _kept(end: float, value: float, bound: float) -> float:
+    """Shares stay between 0 and 1: an axis does not go beyond a bound that the values keep."""
+    beyond = end > bound >= value if bound else end < bound <= value
+    return bound if beyond else end
 
 
 def _rounded(values: Sequence[float]) -> list[float]:

@@ -1,0 +1,325 @@
+"""The device that local training runs on. Whatever crosses between it and main memory crosses here.
+
+Transfers, pinned memory, streams, `.numpy()` and `.item()` are in this module and nowhere else on the way of a
+session, so that a test can put another one in its place and count. `Device` is main memory itself, where tensors are
+numpy's own memory and nothing is copied; `Accelerator` is a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from fedpace.errors import ConfigError, OutOfMemory, unknown
+from fedpace.vector import Vector
+
+PRECISIONS: dict[str, torch.dtype | None] = {
+    "float32": None,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
+DATA_SHARE = 0.5  # of a device's free memory, for training and test data
+MODELS = 2  # versions held on a device
+
+
+class Device:
+    """Main memory, and the processor beside it."""
+
+    def __init__(self, name: str = "cpu", precision: str = "float32") -> None:
+        self.name, self.precision = name, precision
+        self.torch = torch.device(name)
+        self._lower = PRECISIONS[precision]
+
+    @property
+    def type(self) -> str:
+        return self.torch.type
+
+    @property
+    def is_host(self) -> bool:
+        """Whether its memory is main memory."""
+        return True
+
+    @property
+    def is_plain(self) -> bool:
+        """Main memory and the parameters' own precision: compiled steps can do without torch."""
+        return self.is_host and self._lower is None
+
+    @property
+    def text(self) -> str:
+        """What differs from the default, for a task's `repr`: of the device the type, which decides the bits."""
+        where = "" if self.is_host else f", device={self.type!r}"
+        return where if self._lower is None else f"{where}, precision={self.precision!r}"
+
+    @property
+    def label(self) -> str:
+        """For the record of a run; nothing for the default."""
+        where = "" if self.is_host else f" on {self.type}"
+        return where if self._lower is None else f"{where}, {self.precision}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.precision)
+
+    # ---------------------------------------------------------------- there and back
+
+    def empty(self, size: int, dtype: torch.dtype) -> Tensor:
+        return torch.empty(size, dtype=dtype, device=self.torch)
+
+    def place(self, tensor: Tensor) -> Tensor:
+        """A tensor, on the device."""
+        return tensor if tensor.is_cpu else tensor.cpu()
+
+    def upload(self, array: npt.NDArray[Any]) -> Tensor:
+        """An array, on the device."""
+        return torch.from_numpy(array)
+
+    def download(self, tensor: Tensor) -> npt.NDArray[Any]:
+        """A tensor as an array; on the host its own memory."""
+        return tensor.numpy()
+
+    def number(self, tensor: Tensor) -> float:
+        """One number: waits until the device has got there."""
+        return float(tensor)
+
+    def model(self, x: Vector) -> Tensor:
+        """The model `x`, read-only; copied once however many sessions begin from it."""
+        return torch.from_numpy(np.array(x))
+
+    def load(self, x: Vector, into: Tensor) -> None:
+        """into = x"""
+        into.numpy()[:] = x
+
+    def moved(self, y: Tensor, start: Vector) -> Vector:
+        """y - start, in main memory."""
+        delta: Vector = y.numpy() - start
+        return delta
+
+    def send(self, batch: Any) -> Any:
+        """Begin to bring a batch here; `received` has it."""
+        return batch
+
+    def received(self, sent: Any) -> Any:
+        return sent
+
+    def take(self, tensor: Tensor, index: Tensor) -> Tensor:
+        """Rows of a tensor. torch would accept an index from elsewhere, and copy it every time."""
+        if tensor.device != index.device:
+            raise AssertionError(f"an index on {index.device} into a tensor on {tensor.device}")
+        return tensor.index_select(0, index)
+
+    # ---------------------------------------------------------------- circumstances
+
+    @property
+    def data_bytes(self) -> int:
+        """How much data may stay on the device; on the host it is there already."""
+        return 0
+
+    def arithmetic(self) -> AbstractContextManager[Any]:
+        """The precision of one forward pass: weights change between two, so their copies must not outlive it."""
+        return nullcontext() if self._lower is None else torch.autocast(self.type, self._lower)
+
+    @property
+    def scales_loss(self) -> bool:
+        """Whether gradients would be lost below the smallest number of this precision."""
+        return self._lower is torch.float16
+
+    @contextmanager
+    def seeded(self, seed: int) -> Iterator[None]:
+        """torch's random numbers from `seed`, and as they were afterwards."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            yield
+
+    @contextmanager
+    def session(self, what: str) -> Iterator[None]:
+        """Around the work for one session; memory that runs out is an error that says what to lower."""
+        try:
+            yield
+        except (RuntimeError, MemoryError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            raise OutOfMemory(self._advice(what)) from error
+
+    def _advice(self, what: str) -> str:
+        lower = "batch_size, --workers or the model's size"
+        other = "" if self._lower is not None else ", or ask for precision bf16"
+        return f"{self.name} is out of memory in {what}: lower {lower}{other}"
+
+
+class Accelerator(Device):
+    """A GPU: pinned buffers on the way there and back, copies beside the computation, deterministic algorithms."""
+
+    def __init__(self, name: str, precision: str = "float32") -> None:
+        super().__init__(name, precision)
+        self._models: dict[
+            int, tuple[Vector, Tensor]
+        ] = {}  # by identity; the vector is held, so it stays its own
+        self._buffer: Tensor | None = None
+        self._copies: Any = None
+
+    @property
+    def is_host(self) -> bool:
+        return False
+
+    def place(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.torch)
+
+    def upload(self, array: npt.NDArray[Any]) -> Tensor:
+        return self.place(torch.from_numpy(np.ascontiguousarray(array)))
+
+    def download(self, tensor: Tensor) -> npt.NDArray[Any]:
+        buffer = self._pinned(tensor)
+        buffer.copy_(tensor)
+        return buffer.numpy().copy()
+
+    def model(self, x: Vector) -> Tensor:
+        found = self._models.get(id(x))
+        if found is None:
+            if len(self._models) == MODELS:
+                del self._models[next(iter(self._models))]
+            found = self._models[id(x)] = x, self.upload(x)
+        return found[1]
+
+    def load(self, x: Vector, into: Tensor) -> None:
+        into.copy_(self.model(x))
+
+    def moved(self, y: Tensor, start: Vector) -> Vector:
+        delta: Vector = self.download(y - self.model(start))
+        return delta
+
+    def send(self, batch: Any) -> Any:
+        if self.type != "cuda":
+            return each(batch, self.place)
+        if self._copies is None:
+            self._copies = torch.Stream(self.torch)
+        with self._copies:
+            return each(batch, lambda tensor: tensor.pin_memory().to(self.torch, non_blocking=True))
+
+    def received(self, sent: Any) -> Any:
+        if self._copies is not None:
+            now = torch.accelerator.current_stream(self.torch)
+            now.wait_stream(self._copies)
+            each(sent, lambda tensor: tensor.record_stream(now))
+        return sent
+
+    def _pinned(self, like: Tensor) -> Tensor:
+        """A buffer in main memory of this shape, from one session to the next."""
+        if self._buffer is None or (self._buffer.shape, self._buffer.dtype) != (like.shape, like.dtype):
+            pin = self.type == "cuda"
+            self._buffer = torch.empty(like.shape, dtype=like.dtype, pin_memory=pin)
+        return self._buffer
+
+    @property
+    def data_bytes(self) -> int:
+        return int(DATA_SHARE * self.free_bytes())
+
+    def free_bytes(self) -> int:
+        if self.type == "cuda":
+            return torch.cuda.mem_get_info(self.torch)[0]
+        return torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory()
+
+    @contextmanager
+    def seeded(self, seed: int) -> Iterator[None]:
+        before = self._random_state()
+        try:
+            with super().seeded(seed):
+                yield
+        finally:
+            self._put_back(before)
+
+    def _random_state(self) -> Tensor:
+        return torch.cuda.get_rng_state(self.torch) if self.type == "cuda" else torch.mps.get_rng_state()
+
+    def _put_back(self, state: Tensor) -> None:
+        if self.type == "cuda":
+            torch.cuda.set_rng_state(state, self.torch)
+        else:
+            torch.mps.set_rng_state(state)
+
+    @contextmanager
+    def session(self, what: str) -> Iterator[None]:
+        chosen = torch.cuda.device(self.torch) if self.type == "cuda" else nullcontext()
+        with chosen, deterministic(), super().session(what):
+            yield
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """Algorithms that give the same bits every time; torch warns of an operation that has none."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before, only_warned = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=only_warned)
+
+
+def each(batch: Any, function: Callable[[Tensor], Any]) -> Any:
+    """`function` of every tensor in nested tuples, lists and dicts."""
+    if isinstance(batch, Tensor):
+        return function(batch)
+    if isinstance(batch, Mapping):
+        return {key: each(part, function) for key, part in batch.items()}
+    if isinstance(batch, (tuple, list)):
+        return tuple(each(part, function) for part in batch)
+    return batch
+
+
+def to_host(batch: Any) -> Any:
+    """What a network put out, in main memory: metrics are computed there."""
+    return each(batch, lambda tensor: tensor if tensor.is_cpu else tensor.cpu())
+
+
+def device(name: str | Device = "cpu", precision: str = "float32") -> Device:
+    """The device of that name, if it is there: auto, cpu, cuda, cuda:1, mps. `auto` is a GPU where there is one."""
+    if isinstance(name, Device):
+        return name
+    if precision not in PRECISIONS:
+        raise unknown("precision", precision, PRECISIONS)
+    if name == "auto":
+        name = _found()
+    if name == "cpu":
+        return Device(name, precision)
+    if not re.fullmatch(r"cuda(:\d{1,3})?|mps", str(name)):
+        raise unknown("device", name, ("auto", "cpu", "cuda", "cuda:1", "mps"))
+    if lacking := _lacking(name):
+        raise ConfigError(f"device {name} is not there: {lacking}")
+    return Accelerator(name, precision)
+
+
+def _found() -> str:
+    return next((name for name in ("cuda", "mps") if not _lacking(name)), "cpu")
+
+
+def _lacking(name: str) -> str:
+    """Why there is no such device; nothing: there is."""
+    kind, _, number = name.partition(":")
+    if kind == "mps":
+        return "" if torch.backends.mps.is_available() else f"torch {torch.__version__} sees no Apple GPU"
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not count:
+        return f"torch {torch.__version__} sees no CUDA device"
+    return "" if int(number or 0) < count else f"the last is cuda:{count - 1}"
+
+
+def use_in_turn(number: int) -> None:
+    """In worker `number`: several GPUs serve the workers in turn; `cuda` without a number is then this one."""
+    if torch.cuda.is_available():
+        torch.cuda.set_device(number % torch.cuda.device_count())
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    said = str(error)
+    known = ("out of memory", "can't allocate memory")
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(text in said for text in known)

@@ -1,0 +1,69 @@
+"""Local training by autograd, for any module: one batch, one gradient, one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedpace.local import Stopped
+from fedpace.tasks.descend import descend
+from fedpace.tasks.examples import Batch, Examples
+from fedpace.tasks.fast.order import planned
+from fedpace.tasks.flat import FlatModule
+from fedpace.tasks.images_last import as_given, can_be_last, channels_last
+from fedpace.tasks.objective import Objective
+from fedpace.tasks.placed import session_batches
+from fedpace.tasks.scaling import LossScale
+from fedpace.vector import Vector
+
+if TYPE_CHECKING:
+    from fedpace.compute.protocol import Request
+
+
+class AutogradSteps:
+    """The reference loop of one module.
+
+    `trial` are samples to find out with whether images may have their channels last; None: they stay as they are,
+    so that networks with published numbers keep their bits.
+    """
+
+    def __init__(self, flat: FlatModule, objective: Objective, trial: Examples | None = None) -> None:
+        self.flat, self.objective, self.device = flat, objective, flat.device
+        able = trial is not None and self.device.is_plain and can_be_last(flat, objective, trial)
+        self.form: Callable[[Tensor], Tensor] = channels_last if able else as_given
+
+    def train(
+        self, request: Request, examples: Callable[[], Examples], stopped: Stopped | None
+    ) -> tuple[Vector, int]:
+        """(delta, steps taken): all steps, or those before it was stopped."""
+        start = np.asarray(request.start, self.flat.dtype)
+        gradients = self._gradients(request, examples())
+        self.flat.reset(start)
+        correction = self._tensor(request.correction)
+        taken = descend(gradients, self.flat.vector, request.local, request.steps, correction, stopped)
+        return self.device.moved(self.flat.vector, start), taken
+
+    def _gradients(self, request: Request, examples: Examples) -> Callable[[], Tensor]:
+        """The stochastic gradient of every next batch, at what the vector holds then."""
+        batches = self._batches(request, examples)
+        if self.device.scales_loss:
+            scale = LossScale(self.flat)
+            return lambda: scale.gradient(partial(self._loss, next(batches)))
+        return lambda: self.flat.gradient(self._loss(next(batches)))
+
+    def _batches(self, request: Request, examples: Examples) -> Iterator[Batch]:
+        if not request.steps:
+            return iter(())
+        return session_batches(examples, *planned(request, len(examples)), self.form)
+
+    def _loss(self, batch: Batch) -> Tensor:
+        with torch.enable_grad(), self.device.arithmetic():
+            return self.objective(self.flat.module, batch)
+
+    def _tensor(self, correction: Vector | None) -> Tensor | None:
+        return None if correction is None else self.device.upload(np.array(correction, self.flat.dtype))
