@@ -28,6 +28,7 @@ RANKS = (
     {"kernels", "spill"},
     {"pace", "local", "link", "server_opt"},
     {"aggregate"},  # caches are packed with the wire's own packer
+    {"privacy"},
     {"combinations", "limits"},
     {"algorithm"},
     {"expressions"},

@@ -43,3 +43,13 @@ def test_normalised_averaging_ends_nearest_to_the_optimum():
     text = printed("unequal_work.py")
     away = {name: float(value) for name, value in re.findall(r"^(\w+) +ends (\d\.\d\d)", text, re.MULTILINE)}
     assert away["FedNova"] < away["FedProx"] < away["FedAvg"]
+
+
+@pytest.mark.long
+def test_a_smaller_budget_costs_accuracy_and_none_is_exceeded():
+    text = printed("private.py")
+    rows = {name: float(value) for name, value in re.findall(r"^(\w.+?) {2,}(0\.\d{3}) ", text, re.MULTILINE)}
+    assert rows["fedavg"] > rows["fedavg, epsilon 8"] > rows["fedavg, epsilon 1"] > 0.3
+    for name, spent in re.findall(r"epsilon ([\d.]+) .+\(([\d.]+), 0\.0001\)-DP", text):
+        assert 0 < float(spent) <= float(name)
+    assert "contributions left, of 4 each" in text and "guesses right" in text

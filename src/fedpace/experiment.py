@@ -110,7 +110,7 @@ def simulate(
             layout=task.layout,
             models=history.models,
             counters={name: n for name, n in known.items() if name not in ("bytes_up", "bytes_down")},
-            summary={"compute": solver.name, **times(), **_devices(simulation)},
+            summary={"compute": solver.name, **times(), **_devices(simulation), **_privacy(simulation)},
             traffic=reporter.state.traffic.plain(),
             activities=[*history.activities, *under_way(simulation)] if traces else (),
             fates=history.fates,
@@ -252,6 +252,11 @@ def _devices(simulation: Simulation) -> dict[str, str]:
     """How long a local step takes, where that depends on the model."""
     step_s = getattr(simulation.devices.population, "step_s", None)
     return {"local_step": str(step_s)} if isinstance(step_s, ForModel) else {}
+
+
+def _privacy(simulation: Simulation) -> dict[str, Any]:
+    spent = simulation.server.privacy
+    return {} if spent is None else {"privacy": spent.plain()}
 
 
 def _stopped(simulation: Simulation, rounds: int) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedpace.cli import privacy
 from fedpace.cli.parser import count, processes, repeats, seed
 from fedpace.cli.settable import settable
 from fedpace.cli.settings import build, distribute, setting
@@ -39,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--rounds", type=count, default=50, metavar="N", help="server steps (default: %(default)s)"
     )
     add_settings(what)
+    privacy.add_option(what)
     how = parser.add_argument_group("execution")
     how.add_argument(
         "--compute", default="auto", metavar="ENGINE", help="engine for local training (default: %(default)s)"
@@ -113,7 +115,8 @@ def make_algorithms(
     }
     for algorithm in made.values():
         algorithm.pace.init(args.clients)  # refuses sizes that do not fit before anything is run
-    return made
+    dp = getattr(args, "dp", None)
+    return {name: privacy.made_private(each, dp, args.clients, args.rounds) for name, each in made.items()}
 
 
 def _offered(function: Callable[..., Algorithm], args: argparse.Namespace) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def stop(text: str) -> tuple[str, float | int | str]:
 
     name, _, value = text.partition("=")
     try:
-        pair = (name, int(value)) if value.isdecimal() else (name, float(value))
+        pair: tuple[str, float | int | str] = (name, int(value) if value.isdecimal() else float(value))
     except ValueError:
         pair = (name, value)
     try:

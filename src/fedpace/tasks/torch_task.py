@@ -29,7 +29,15 @@ from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.mislabelled import Mislabelled
 from fedpace.tasks.objective import Objective
 from fedpace.tasks.placed import Placed
-from fedpace.tasks.statistics import SAMPLES, Statistics, normalisers, put, renew, taken
+from fedpace.tasks.statistics import (
+    SAMPLES,
+    Statistics,
+    keeps_statistics,
+    normalisers,
+    put,
+    renew,
+    taken,
+)
 from fedpace.tasks.sums import channels_of, put_statistics, sums_over, tensors_with
 from fedpace.vector import Layout, Vector, freeze
 
@@ -71,6 +79,10 @@ class TorchTask:
     @property
     def layout(self) -> Layout:
         return self._flat.layout
+
+    @property
+    def running_statistics(self) -> bool:
+        return keeps_statistics(self._flat.module)
 
     @property
     def network(self) -> nn.Module:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fedpace.cli import arguments, experiment, studies
 from fedpace.cli.parser import LARGEST, amount, number, processes, repeats
 from fedpace.cli.population import population
+from fedpace.cli.privacy import private_function
 from fedpace.cli.settings import parse_value
 from fedpace.errors import ConfigError
 from fedpace.study import STOP_ABOVE
@@ -81,8 +82,9 @@ def command(args: argparse.Namespace) -> int:
     studies.require_writable(args, "csv", "latex", "markdown")
     study = _study(experiment.sized(args))
     whole = study.cells(real_time=True)
-    more = f"the best {SHOWN} of {len(whole.rows)}" if len(whole.rows) > SHOWN else ""
-    studies.show_tables([replace(whole, rows=whole.rows[:SHOWN], caption=more)])
+    more = [f"the best {SHOWN} of {len(whole.rows)}"] if len(whole.rows) > SHOWN else []
+    said = "\n".join([*more, *map(str, study.privacy)])
+    studies.show_tables([replace(whole, rows=whole.rows[:SHOWN], caption=said)])
     studies.write(study, args, "latex", "markdown", "csv")
     return 0
 
@@ -100,7 +102,7 @@ def _study(args: argparse.Namespace) -> SweepStudy:
         return arguments.words(args.algorithm, each, seed, [*fixed.items(), *settings.items()])
 
     return sweep(
-        experiment.algorithm_function(args.algorithm, args),
+        private_function(experiment.algorithm_function(args.algorithm, args), args),
         lambda seed: experiment.load_task(args, seed),
         population(args.population),
         grid=grid,

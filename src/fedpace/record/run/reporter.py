@@ -69,6 +69,7 @@ class Reporter(Observer):
             bytes_down=tally.bytes_down - self.state.bytes_down,
             metrics=metrics,
             clipped=step.clipped,
+            epsilon=step.epsilon,
         )
         self.state.bytes_up, self.state.bytes_down = tally.bytes_up, tally.bytes_down
         self._tell(Observer.recorded, record, step.x)
