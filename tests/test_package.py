@@ -37,7 +37,7 @@ def test_every_dependency_is_pinned_and_torch_without_a_build_tag() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     with_own = [*project["dependencies"], *extras["dev"]]
-    others = re.findall(r"fedpace\[(\w+)\]", " ".join(with_own))  # extras that `dev` has
+    others = ",".join(re.findall(r"fedpace\[([\w,]+)\]", " ".join(with_own))).split(",")  # in `dev`
     wanted = [each for name in others for each in extras[name]]
     wanted += [each for each in with_own if not each.startswith("fedpace[")]
     names = {requirement.split(">=")[0].split("[")[0].lower() for requirement in wanted}
