@@ -201,9 +201,8 @@ QUICK = (
     "that one choice, and in the codec of the downlink, data of a page had a say. An adaptive server moves all "
     "entries by similar amounts, so on the way down many entries with one magnitude (ternary 1/2) are better "
     "than few with four; with eps = 1e-3 it is the other way round. **What was not tried.** Momentum before "
-    "compression; EControl, DoCoFL, MARINA-P, 2Direction and BiCoLoR: the downlink has MARINA-P's message for "
-    "each client and EF21-P's memory already, 2Direction and BiCoLoR want unbiased codecs and constants of the "
-    "problem, and DoCoFL and EControl were read and not measured."
+    "compression; EControl, DoCoFL, MARINA-P, 2Direction and BiCoLoR: not measured, and their papers not looked "
+    "into."
 )
 
 EXPERIMENT = Reproduction(
