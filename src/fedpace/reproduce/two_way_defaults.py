@@ -198,7 +198,7 @@ QUICK = (
     "again: compression wants a larger server rate than FedAMS, until two-class splits break (0.02 and "
     "beyond). b1 was kept at 0.9 against the one seed of the synthetic task, which likes 0 better: on a tuning "
     "split of Fashion-MNIST 0.5 instead gains half a point on iid data and loses four on two-class splits. In "
-    "that one choice, and in the codec of the downlink, data of a page had a say. An adaptive server moves all "
+    "that choice, in the rate and in the downlink codec, data of a page had a say. An adaptive server moves all "
     "entries by similar amounts, so on the way down many entries with one magnitude (ternary 1/2) are better "
     "than few with four; with eps = 1e-3 it is the other way round. **What was not tried.** Momentum before "
     "compression; EControl, DoCoFL, MARINA-P, 2Direction and BiCoLoR: not measured, and their papers not looked "
