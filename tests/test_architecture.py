@@ -28,9 +28,11 @@ RANKS = (
     {"kernels", "spill"},
     {"pace", "local", "link", "server_opt"},
     {"aggregate"},  # caches are packed with the wire's own packer
+    {"privacy"},
     {"combinations", "limits"},
     {"algorithm"},
     {"expressions"},
+    {"plug_ins"},
     {"server"},
     {"client"},
     {"compute"},

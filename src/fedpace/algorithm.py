@@ -18,6 +18,7 @@ from fedpace.link.protocol import Downlink, Uplink, bound
 from fedpace.local import SGD
 from fedpace.local.correction import Correction
 from fedpace.pace import Pace, Rounds
+from fedpace.privacy.client_dp import ClientDP
 from fedpace.server_opt import Momentum
 from fedpace.server_opt.protocol import ServerOpt
 from fedpace.vector import Layout
@@ -32,7 +33,7 @@ STOPS = {  # the rules in the order of an update's journey, as a notebook shows 
     "server_opt": "server step",
     "clip": "clipped at",
 }
-GUARDS = ("clip", "limits")  # printed only where they differ from the defaults
+GUARDS = ("clip", "limits", "privacy")  # printed only where they differ from the defaults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -53,12 +54,16 @@ class Algorithm:
     per_tensor: bool = False  # codecs work tensor by tensor instead of on the flat vector
     clip: float | None = None
     limits: Limits = Limits()
+    privacy: ClientDP | None = None  # noise on the clipped sum, and its accounting
     name: str = ""
 
     def __post_init__(self) -> None:
         if self.clip is not None:
             require_number(self.clip, "clip", above=0, below=math.inf, allowed="> 0, or None")
         require(isinstance(self.limits, Limits), "limits", self.limits, "a fedpace.limits.Limits")
+        if self.privacy is not None:
+            private = "a fedpace.privacy.ClientDP, or None"
+            require(isinstance(self.privacy, ClientDP), "privacy", self.privacy, private)
         refuse_impossible(self)
 
     def __repr__(self) -> str:

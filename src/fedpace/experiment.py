@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, nullcontext
@@ -21,6 +22,7 @@ from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.inference import OtherTensors
 from fedpace.record.run.progress import shown
 from fedpace.record.run.reporter import Reporter, counts, reporter_of, under_way
+from fedpace.record.run.stopping import StopLike, Stopping, StopRules, stop_rules
 from fedpace.record.store.booked import Booked, StoreAs
 from fedpace.record.store.checkpointer import Checkpointer
 from fedpace.record.store.identity import identity
@@ -50,6 +52,7 @@ def simulate(
     traces: bool = True,
     observers: Iterable[Observer] = (),
     store: str | StoreAs | None = None,
+    stop: StopLike | None = None,
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
@@ -66,6 +69,9 @@ def simulate(
     one that raises `fedpace.Stop(reason)` ends the run: it is returned with `run.stopped`, and can be resumed.
     `store`: the run's name in the run store, where it is saved from its first moment on. The same call resumes it if it
     was interrupted, and reads it back if it is over; `fedpace.runs()` has all of them.
+    `stop`: ends the run early, at the first of {"accuracy": 0.9, "patience": 10, "traffic": "5MB",
+    "virtual_seconds": 300, "real_seconds": 60}: a metric's target is reached, so many evaluations bring nothing better,
+    or a budget is spent. The run is returned with `run.stopped`.
 
     A run that fails raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is the partial
     run.
@@ -77,8 +83,9 @@ def simulate(
     task = poisoned(task, None if population is None else population.hostile, seed)
     watch = Stopwatch()
     history = History(keep_models=keep_models, traces=traces)
-    told = (history, *observers)
-    reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor)
+    stopping = Stopping(_rules(stop, evaluate_every), watch.seconds)
+    told = (history, *observers, stopping)
+    reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor, stopping.spent)
     processes = workers if compute == "pool" else 1
     needed = footprint(algorithm, task, rounds, processes, alike=population is None)
     spill = spill_folder(needed, spill)
@@ -103,7 +110,7 @@ def simulate(
             layout=task.layout,
             models=history.models,
             counters={name: n for name, n in known.items() if name not in ("bytes_up", "bytes_down")},
-            summary={"compute": solver.name, **times(), **_devices(simulation)},
+            summary={"compute": solver.name, **times(), **_devices(simulation), **_privacy(simulation)},
             traffic=reporter.state.traffic.plain(),
             activities=[*history.activities, *under_way(simulation)] if traces else (),
             fates=history.fates,
@@ -141,6 +148,9 @@ def _saved(store: StoreAs, **asked_for: Any) -> Run:
 
     require(asked_for["checkpoint"] is None, "checkpoint", asked_for["checkpoint"], "None for a saved run")
     require(not asked_for["keep_models"], "keep_models", True, "False for a saved run")
+    rules = _rules(asked_for["stop"], asked_for["evaluate_every"])
+    if rules.repeatable and rules.real_seconds == math.inf:
+        store = replace(store, stopped_is_over=True)
     database, what = Store(), booked(store, **asked_for)
 
     def work(writer: Observer, entry: Entry) -> Run:
@@ -168,6 +178,7 @@ def booked(
     seed: int,
     rounds: int,
     evaluate_every: int | str | EvaluationInterval | None,
+    stop: StopLike | None = None,
     **_: object,
 ) -> Booked:
     """What the run store is told of a run with these arguments."""
@@ -176,6 +187,8 @@ def booked(
         "evaluate_every": every(evaluate_every),
         "keep_models": False,
     }
+    if rules := _rules(stop, evaluate_every).repeatable:
+        asked["stop"] = rules
     known = {"papers": [paper.key for paper in papers(algorithm)], "partition": partition(task)}
     return Booked(
         name=store.name,
@@ -190,6 +203,13 @@ def booked(
         new=store.new,
         resumed=store.resumed,
     )
+
+
+def _rules(stop: StopLike | None, evaluate_every: object) -> StopRules:
+    rules = StopRules() if stop is None else stop_rules(stop)
+    possible = evaluate_every not in (None, "never") or not rules.evaluates
+    require(possible, "stop", stop, "without metrics in a run that is never evaluated")
+    return rules
 
 
 def with_client_metric(run: Run, task: Task) -> Run:
@@ -232,6 +252,11 @@ def _devices(simulation: Simulation) -> dict[str, str]:
     """How long a local step takes, where that depends on the model."""
     step_s = getattr(simulation.devices.population, "step_s", None)
     return {"local_step": str(step_s)} if isinstance(step_s, ForModel) else {}
+
+
+def _privacy(simulation: Simulation) -> dict[str, Any]:
+    spent = simulation.server.privacy
+    return {} if spent is None else {"privacy": spent.plain()}
 
 
 def _stopped(simulation: Simulation, rounds: int) -> str | None:

@@ -214,7 +214,10 @@ def test_deleted_runs_are_gone(fedpace) -> None:
             ["run", "fedavg", "--checkpoint-every", "soon"],
             "run: checkpoint every must be steps (100) or real",
         ),
-        (["runs", "export", "-o", "a.xls"], "runs: --output must end in .csv or .parquet; got 'a.xls'"),
+        (
+            ["runs", "export", "-o", "a.xls"],
+            "runs: --output must end in .csv, .parquet or .toml; got 'a.xls'",
+        ),
         (["report", "day"], "report: run must be one of night; got 'day'"),
     ],
 )

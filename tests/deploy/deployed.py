@@ -89,6 +89,7 @@ class Bed:
         self.network: LocalNetwork
         self.clients: dict[int, asyncio.Task[str]] = {}
         self.server: asyncio.Task[Run]
+        self.task: Any = TASK  # the server's, and of clients that have no other
         self.tasks: dict[int, Any] = {}  # of clients that have only their own data
         self.owners: dict[int, Owner] = {}
         self.leaving: dict[int, Callable[[], None]] = {}  # makes a client leave
@@ -117,12 +118,12 @@ class Bed:
 
     def serve(self) -> None:
         options = {"wait_for": CLIENTS, "evaluate_every": None, "told": [self._stepped]} | self.options
-        serving = serve_async(self.algorithm, TASK, self.network.listen(), self.place, **options)
+        serving = serve_async(self.algorithm, self.task, self.network.listen(), self.place, **options)
         self.server = asyncio.ensure_future(serving)
 
     def join(self, number: int) -> None:
         place = self.folder / f"client-{number}" if self.disks else None
-        task = self.tasks.get(number, TASK)
+        task = self.tasks.get(number, self.task)
         joining = join_async(
             task,
             self.network.client(number),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.deploy.deployed import CLIENTS, ROUNDS, SAMPLES, SEED, TASK, VARIANTS, Bed
+from tests.deploy.deployed import CLIENTS, ROUNDS, SAMPLES, SEED, TASK, VARIANTS, Bed, made
 
 import fedpace
 from fedpace.deploy import Owner, genesis, replay
@@ -42,7 +42,23 @@ def test_machines_that_have_only_their_own_data_make_the_run_of_one_that_has_all
     assert simulated.models is not None
     losses = [TASK.training_loss(x) for x in simulated.models]
     np.testing.assert_allclose(run.history[-1].metrics["loss"], losses[-1], rtol=1e-12)
-    assert replay(bed.place).run.to_json() == run.to_json()
+    for version, x in enumerate(simulated.models, 1):
+        own = {client: dict(task.evaluate(x)) for client, task in enumerate(OWN)}
+        assert run.client_metrics[version].items() <= own.items()
+    assert set(run.client_metrics[ROUNDS]) == set(range(CLIENTS))
+    again = replay(bed.place).run
+    assert (again.to_json(), again.client_metrics) == (run.to_json(), run.client_metrics)
+
+
+def test_samples_that_a_rule_needs_before_the_first_client_joins_must_be_given(tmp_path: Path) -> None:
+    needing = made("fednova", tau_eff="population")
+    words = (
+        "samples must be given for all 6 clients: Normalised needs them before the first one joins; got None"
+    )
+    with pytest.raises(ConfigError) as raised:
+        Bed(needing, tmp_path, samples=None).run()
+    assert str(raised.value) == words
+    assert len(Bed(needing, tmp_path).run().history) == ROUNDS
 
 
 def test_a_server_with_data_evaluates_and_its_metrics_are_in_the_journal(tmp_path: Path) -> None:

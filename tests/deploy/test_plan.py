@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from dataclasses import dataclass, replace
 
 import pytest
@@ -32,12 +34,27 @@ def test_rules_of_ones_own_are_read_where_they_were_imported() -> None:
     assert RunPlan.of(own, {"Damped": Damped}).algorithm == own
 
 
-@pytest.mark.parametrize("name", ["fedbaca", "fedbnlaca", "fednlaca"])
+WITH_MODES = [
+    name for name in algorithms.__all__ if "mode" in inspect.signature(getattr(algorithms, name)).parameters
+]
+
+
+def test_the_algorithms_with_modes_are_the_six_lazy_ones() -> None:
+    assert sorted(WITH_MODES) == ["fedaa", "fedaca", "fedbaca", "fedbnlaca", "fednlaa", "fednlaca"]
+
+
+@pytest.mark.parametrize("name", WITH_MODES)
 def test_literal_readings_are_refused(name: str) -> None:
-    with pytest.warns(UserWarning, match="simulation only"):
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # some say by themselves that they exist in simulation only
         literal = made(name, mode="literal")
     with pytest.raises(ConfigError, match="simulation only"):
         RunPlan.of(literal)
+    with pytest.raises(ConfigError, match="simulation only"):
+        RunPlan.read(repr(literal))
+    assert RunPlan.of(made(name, mode="realisable")).algorithm == made(name)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def peak(algorithm: str, parameters: int) -> int:
 def family(pid: int) -> list[int]:
     """A process and its descendants."""
     try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
     except OSError:
         return [pid]
     return [pid, *(each for child in children for each in family(int(child)))]
@@ -67,7 +67,7 @@ def family(pid: int) -> list[int]:
 def pss_bytes(pid: int) -> int:
     """0 for a process that has ended."""
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     except OSError:
         return 0
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)

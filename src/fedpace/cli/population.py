@@ -32,6 +32,10 @@ def population(text: str | None) -> Population | None:
     """The devices that `text` names; None: one second per local training and free transfer."""
     if text is None:
         return None
+    if text.startswith("Population("):
+        from fedpace.study.rebuild import population_from
+
+        return population_from(text)  # type: ignore[no-any-return]
     name, _, rest = text.partition(":")
     if text == "ca2fl" or name == "defedavg":
         return _preset(name, rest)

@@ -99,7 +99,7 @@ def spill_folder(needed: Footprint, asked: str | None) -> str | None:
 def available_bytes() -> int | None:
     """Memory that processes may still take; None where the system does not say."""
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
     found = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]

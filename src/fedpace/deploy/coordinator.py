@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
-from fedpace.deploy import messages
+from fedpace.deploy import estimates, messages
 from fedpace.deploy.dispatching import Dispatcher, Outgoing
 from fedpace.deploy.expectations import Awaited, Expectation
 from fedpace.deploy.inputs import Input, InputKind
@@ -21,6 +21,7 @@ from fedpace.deploy.terms import Terms
 from fedpace.errors import RemoteError
 from fedpace.link.codecs.dense import encode_dense
 from fedpace.pace.protocol import Continuous, Interruptible
+from fedpace.privacy import NoiseSource
 from fedpace.server import Step, Update
 from fedpace.server.admission import is_amount
 from fedpace.server.messages import Steps
@@ -33,9 +34,11 @@ MOST_METRICS, LONGEST_NAME = 64, 100  # of one client and model
 class Coordinator(Dispatcher):
     """Drives one server. `steps_taken` has the newest steps and their models, for whoever reports them."""
 
-    def __init__(self, terms: Terms, initial: Vector, layout: Layout, run: bytes) -> None:
+    def __init__(
+        self, terms: Terms, initial: Vector, layout: Layout, run: bytes, noise: NoiseSource | None = None
+    ) -> None:
         self.envelope = Envelope(run, terms.plan.digest)
-        super().__init__(terms, initial, layout)
+        super().__init__(terms, initial, layout, noise)
         self.initial, self.initial_sha256 = self.server.model, model_sha256(self.server.model)
         self.steps_taken: list[Step] = []
         self._handlers: dict[MessageKind, Callable[[int, Message], None]] = {
@@ -48,13 +51,14 @@ class Coordinator(Dispatcher):
             MessageKind.EVALUATED: self._evaluated_by_client,
             MessageKind.LEAVE: self._left,
             MessageKind.LACK: self._lacks,
+            MessageKind.ESTIMATED: self._estimated,
         }
 
     # ------------------------------------------------------------ what a driver reads
 
     @property
     def finished(self) -> bool:
-        return self.server.version >= self.terms.rounds
+        return self.server.version >= self.terms.rounds or self.server.exhausted is not None
 
     @property
     def wake_at(self) -> float | None:
@@ -100,6 +104,9 @@ class Coordinator(Dispatcher):
             case InputKind.EVALUATED:
                 found = json.loads(bytes(what.body))
                 s.metrics[found["version"]] = found["metrics"]
+            case InputKind.POOLED:
+                found = json.loads(bytes(what.body))
+                estimates.pool(s, self.terms.normalisers, found["version"], found["clients"])
         return self._out
 
     def _start(self, incarnation: int) -> None:
@@ -306,6 +313,12 @@ class Coordinator(Dispatcher):
             measured = self.state.client_metrics.setdefault(said["version"], {})
             measured[client] = (float(said["samples"]), dict(said["metrics"]))
 
+    def _estimated(self, client: int, message: Message) -> None:
+        said = message.header
+        asked = 0 <= said["version"] <= self.server.version
+        if asked and is_amount(said["samples"], self.server.algorithm.limits.samples):
+            estimates.add(self.state, self.terms.normalisers, client, message)
+
     # ------------------------------------------------------------ who is there
 
     def _away(self, client: int) -> None:
@@ -349,5 +362,5 @@ class Coordinator(Dispatcher):
                 up, down = s.tally.bytes_up - s.reported[0], s.tally.bytes_down - s.reported[1]
                 s.reported = (s.tally.bytes_up, s.tally.bytes_down)
                 known = (step.version, s.now, step.clients, step.staleness, up, down)
-                s.steps.append(StepRecord(*known, clipped=step.clipped))
+                s.steps.append(StepRecord(*known, clipped=step.clipped, epsilon=step.epsilon))
                 self.steps_taken.append(step)

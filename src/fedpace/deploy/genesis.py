@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fedpace.deploy.journal.files import FileLayer, write_whole
 from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.terms import Terms
 from fedpace.errors import CheckpointError, ConfigError, StorageError
+from fedpace.privacy.noise import KEY_BYTES, KeyedNoise
 from fedpace.record.store import checkpoint
 from fedpace.record.store.tree import Tree
 from fedpace.untrusted import Number, Whole, fits
@@ -32,6 +33,7 @@ _HEAD = {
     "wait_for": Whole,
     "in_order": bool,
     "patience": {str: Number},
+    "normalisers": {str: Whole},
     "names": [str],
     "shapes": [[Whole]],
 }
@@ -44,10 +46,15 @@ class Genesis:
     terms: Terms
     initial: Vector
     layout: Layout
+    noise: bytes = field(
+        default=b"", repr=False
+    )  # the key of a private run's noise: whoever has it can remove it
 
     def coordinator(self) -> Coordinator:
         """A new one, which has seen nothing yet."""
-        return Coordinator(self.terms, self.initial, self.layout, self.run)
+        private = self.terms.plan.algorithm.privacy is not None
+        noise = KeyedNoise(self.noise) if private else None
+        return Coordinator(self.terms, self.initial, self.layout, self.run, noise)
 
     def write(self, files: FileLayer) -> None:
         terms = self.terms
@@ -62,15 +69,19 @@ class Genesis:
             "wait_for": terms.wait_for,
             "in_order": terms.in_order,
             "patience": asdict(terms.patience),
+            "normalisers": dict(terms.normalisers),
             "names": list(self.layout.names),
             "shapes": [list(shape) for shape in self.layout.shapes],
+            **({"noise": self.noise.hex()} if self.noise else {}),
         }
         tree = Tree({"a": 0}, [np.array(self.initial)])
         write_whole(files, NAME, checkpoint.encode(tree, head))
 
 
 def new_run(task: str, terms: Terms, initial: Vector, layout: Layout) -> Genesis:
-    return Genesis(os.urandom(16), task, terms, freeze(initial.copy()), layout)
+    """Of a private run: with a key of the operating system's, safe on the disk before the first model leaves."""
+    key = b"" if terms.plan.algorithm.privacy is None else os.urandom(KEY_BYTES)
+    return Genesis(os.urandom(16), task, terms, freeze(initial.copy()), layout, key)
 
 
 def read(files: FileLayer, rules: Mapping[str, Callable[..., Any]] | None = None) -> Genesis | None:
@@ -90,9 +101,11 @@ def read(files: FileLayer, rules: Mapping[str, Callable[..., Any]] | None = None
             wait_for=head["wait_for"],
             in_order=head["in_order"],
             patience=Patience(**head["patience"]),
+            normalisers=head["normalisers"],
         )
         layout = Layout(tuple(head["names"]), tuple(tuple(shape) for shape in head["shapes"]))
-        return Genesis(bytes.fromhex(head["run"]), head["task"], terms, freeze(tree.arrays[0]), layout)
+        run, key = bytes.fromhex(head["run"]), bytes.fromhex(head.get("noise", ""))
+        return Genesis(run, head["task"], terms, freeze(tree.arrays[0]), layout, key)
     except (CheckpointError, TypeError, ValueError) as error:
         if isinstance(error, ConfigError):
             raise
@@ -101,7 +114,7 @@ def read(files: FileLayer, rules: Mapping[str, Callable[..., Any]] | None = None
 
 def require_same(found: Genesis, asked: Genesis) -> None:
     """ConfigError names what differs between the run in the folder and the one that is asked for."""
-    for name in ("plan", "clients", "rounds", "seed", "samples", "wait_for", "in_order"):
+    for name in ("plan", "clients", "rounds", "seed", "samples", "wait_for", "in_order", "normalisers"):
         one, other = getattr(found.terms, name), getattr(asked.terms, name)
         if name == "plan":
             one, other = one.text, other.text

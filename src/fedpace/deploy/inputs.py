@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -22,6 +22,7 @@ class InputKind(IntEnum):
     WAKE = 4  # the time that was asked for has come
     DISPATCH = 5  # everything that happened at this instant has happened
     EVALUATED = 6  # the server measured a model
+    POOLED = 7  # no further sums are waited for: those of these clients make a model's running statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +61,8 @@ def started(now: float, incarnation: int) -> Input:
 def evaluated(now: float, version: int, metrics: Mapping[str, float]) -> Input:
     body = json.dumps({"version": version, "metrics": dict(metrics)}, allow_nan=False).encode()
     return Input(InputKind.EVALUATED, now, body=body)
+
+
+def pooled(now: float, version: int, clients: Iterable[int]) -> Input:
+    body = json.dumps({"version": version, "clients": sorted(clients)}).encode()
+    return Input(InputKind.POOLED, now, body=body)

@@ -18,6 +18,7 @@ from fedpace.deploy.reaction import Reaction
 from fedpace.deploy.threads import to_the_end
 from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected
 from fedpace.errors import RemoteError
+from fedpace.tasks.pooling import statistics_size
 from fedpace.vector import Layout, Vector
 
 
@@ -45,6 +46,12 @@ class _Trained:
 class _Measured:
     version: int
     metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Summed:
+    version: int
+    sums: Vector | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,8 @@ class Joining:
         self._training: _Training | None = None
         self._happened: asyncio.Queue[object] = asyncio.Queue()
         self._threads: set[asyncio.Task[None]] = set()
-        self._leaving = False
+        self._task_is_free = asyncio.Lock()
+        self._leaving = self._over = False
 
     async def run(self) -> str:
         """Take part until the server says that the run is over; why it ended."""
@@ -101,6 +109,7 @@ class Joining:
                 if reaction.bye is not None:
                     return reaction.bye
         finally:
+            self._over = True
             for task in listening:
                 task.cancel()
             self._stop()
@@ -135,6 +144,8 @@ class Joining:
                 return self.participant.trained(session, delta, steps)
             case _Measured(version, metrics):
                 return Reaction(send=[messages.of_metrics(version, self.participant.samples, metrics)])
+            case _Summed(version, sums):
+                return Reaction(send=[messages.of_sums(version, self.participant.samples, sums)])
             case MessageKind.READY:
                 return self.participant.looked_up()
             case _Failed(error):
@@ -163,6 +174,8 @@ class Joining:
         if reaction.train is not None:
             self._training = _Training(reaction.train)
             self._in_thread(self._training.run, self.task)
+        if reaction.estimate is not None:
+            self._in_thread(self._sum, *reaction.estimate)
         if reaction.evaluate is not None:
             self._in_thread(self._measure, *reaction.evaluate)
 
@@ -170,9 +183,18 @@ class Joining:
         if self._training is not None:
             self._training.stopped.set()
 
-    def _measure(self, version: int, x: Vector) -> _Measured:
-        evaluate = getattr(self.task, "evaluate", None)
-        return _Measured(version, {} if evaluate is None else evaluate(x))
+    def _measure(self, version: int, x: Vector, statistics: Vector | None) -> _Measured:
+        task: Any = self.task
+        if getattr(task, "evaluate", None) is None:
+            return _Measured(version, {})
+        if statistics is None:
+            return _Measured(version, task.evaluate(x))
+        fits = statistics.size == statistics_size(getattr(task, "normalisers", {}))
+        return _Measured(version, task.evaluate_with(x, statistics) if fits else {})
+
+    def _sum(self, version: int, x: Vector) -> _Summed:
+        add_up = getattr(self.task, "sums", None)
+        return _Summed(version, None if add_up is None else add_up(x, self.participant.data))
 
     def _in_thread(self, work: Any, *about: Any) -> None:
         thread = asyncio.ensure_future(self._report(work, *about))
@@ -180,7 +202,10 @@ class Joining:
         thread.add_done_callback(self._threads.discard)
 
     async def _report(self, work: Any, *about: Any) -> None:
+        """One at a time: a task has one module, and torch one random generator."""
         try:
-            self._happened.put_nowait(await asyncio.to_thread(work, *about))
+            async with self._task_is_free:
+                if not self._over:
+                    self._happened.put_nowait(await asyncio.to_thread(work, *about))
         except Exception as error:
             self._happened.put_nowait(_Failed(error))

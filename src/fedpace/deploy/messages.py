@@ -26,9 +26,11 @@ from typing import Any
 
 from fedpace.deploy.transport import Buffer
 from fedpace.errors import RemoteError
+from fedpace.link.codecs.dense import encode_dense
 from fedpace.link.protocol import Context
 from fedpace.server import Parcel, Receipt, Update
 from fedpace.untrusted import Number, Whole, fits
+from fedpace.vector import Vector
 
 MAGIC = b"fpd\x01"
 PREFIX = struct.Struct("<4sB3s16s16sI")
@@ -47,6 +49,7 @@ class MessageKind(IntEnum):
     EVALUATED = 7
     LEAVE = 8
     LACK = 9  # I made another initial model: send yours
+    ESTIMATED = 10  # sums over my samples, for the running statistics of a model
     # server -> client
     WELCOME = 32
     INITIAL = 33  # the initial model, where the client made another one
@@ -57,6 +60,7 @@ class MessageKind(IntEnum):
     EVALUATE = 38
     RECALL = 39  # say hello again: you were not heard of for long
     BYE = 40
+    ESTIMATE = 41  # add up what running statistics need of your samples
 
 
 ANSWERS_TO_HELLO = (MessageKind.WELCOME, MessageKind.BYE)
@@ -99,6 +103,7 @@ _SCHEMA: dict[MessageKind, dict[str, Any]] = {
     MessageKind.EVALUATED: {"version": Whole, "samples": Number, "metrics": {str: Number}},
     MessageKind.LEAVE: {},
     MessageKind.LACK: {},
+    MessageKind.ESTIMATED: {"version": Whole, "samples": Number, "frames": _FRAMES},
     MessageKind.WELCOME: {
         "greeting": Whole,
         "client": Whole,
@@ -123,7 +128,8 @@ _SCHEMA: dict[MessageKind, dict[str, Any]] = {
         "taken": Whole,
         "stamp": _STAMP,
     },
-    MessageKind.EVALUATE: {"version": Whole, "frames": _FRAMES},
+    MessageKind.EVALUATE: {"version": Whole, "statistics": Whole, "frames": _FRAMES},  # how many values
+    MessageKind.ESTIMATE: {"version": Whole, "frames": _FRAMES},
     MessageKind.RECALL: {},
     MessageKind.BYE: {"reason": str},
 }
@@ -266,6 +272,20 @@ def of_metrics(version: int, samples: float, metrics: Mapping[str, float]) -> Me
     """What a client measured of a model; numbers that are not finite are left out."""
     finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
     return Message(MessageKind.EVALUATED, {"version": version, "samples": samples, "metrics": finite})
+
+
+def of_sums(version: int, samples: float, sums: Vector | None) -> Message:
+    """What a client adds to running statistics; without a frame where it has too few samples."""
+    frames = {} if sums is None else {"sums": encode_dense(sums)}
+    return Message(MessageKind.ESTIMATED, {"version": version, "samples": samples}, frames)
+
+
+def to_evaluate(version: int, x: Vector, statistics: Vector | None) -> Message:
+    """A model to measure, with its running statistics where it has some."""
+    frames, size = {"model": encode_dense(x)}, 0
+    if statistics is not None:
+        frames["statistics"], size = encode_dense(statistics), statistics.size
+    return Message(MessageKind.EVALUATE, {"version": version, "statistics": size}, frames)
 
 
 def model_header(parcel: Parcel) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Participant:
     ):
         self.layout, self.initial, self.samples, self.data, self.owner = layout, initial, samples, data, owner
         self.envelope = Envelope(NO_RUN, NO_RUN)
-        self.memory, self.plan_text, self.seed = Remembered(), "", 0
+        self.memory, self.plan_text, self.seed, self.rounds = Remembered(), "", 0, 0
         self.client: Client | None = None
         self.step_s = 0.0  # expected seconds of a local step, as measured
         self._waiting: list[Message] = []  # until the initial model has come
@@ -143,7 +143,7 @@ class Participant:
             self._say(Message(MessageKind.LEAVE))
             self._reaction.error = error
             return
-        self.plan_text, self.seed = plan.text, header["seed"]
+        self.plan_text, self.seed, self.rounds = plan.text, header["seed"], header["rounds"]
         made = self.initial(self.seed) if self.memory.initial is None else self.memory.initial
         if model_sha256(made) == header["initial"]:
             self._start(plan, header, made)
@@ -346,7 +346,20 @@ class Participant:
 
     def _evaluate(self, message: Message) -> None:
         model = Dense().decode(message.frames["model"], self.layout.size)
-        self._reaction.evaluate = (message.header["version"], np.asarray(model))
+        size, statistics = message.header["statistics"], None
+        if "statistics" in message.frames:
+            statistics = np.asarray(Dense().decode(message.frames["statistics"], size))
+        self._asked_about(message)
+        self._reaction.evaluate = (message.header["version"], np.asarray(model), statistics)
+
+    def _estimate(self, message: Message) -> None:
+        model = Dense().decode(message.frames["model"], self.layout.size)
+        self._asked_about(message)
+        self._reaction.estimate = (message.header["version"], np.asarray(model))
+
+    def _asked_about(self, message: Message) -> None:
+        """The last model is waited for: what trains now would come too late."""
+        self._reaction.stop = message.header["version"] >= self.rounds
 
     def _say(self, message: Message) -> None:
         self._reaction.send.append(message)
@@ -364,5 +377,6 @@ class Participant:
         MessageKind.INTERRUPT: _interrupted,
         MessageKind.RECEIPT: _answered,
         MessageKind.EVALUATE: _evaluate,
+        MessageKind.ESTIMATE: _estimate,
         MessageKind.RECALL: lambda self, _: self._say_hello(),
     }

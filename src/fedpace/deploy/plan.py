@@ -71,14 +71,19 @@ def digest(text: str) -> bytes:
 def refuse_literal(algorithm: Algorithm) -> None:
     """`mode="literal"` uses values that never crossed the link, or loses count of lost frames."""
     for rule in _rules(algorithm):
-        literal = isinstance(rule, Lazy) and rule.reference == "raw"
-        literal = literal or isinstance(rule, CompressedModel) and rule.first == "zero"
         require(
-            not literal,
+            not _is_literal(rule),
             "mode",
             "literal",
-            '"realisable" on real clients: "literal" exists in simulation only',
+            '"realisable", with a max_staleness, on real clients: "literal" exists in simulation only',
         )
+
+
+def _is_literal(rule: object) -> bool:
+    """AA without a bound is the listing's: a value may be added again for ever, and nothing says that it is old."""
+    if isinstance(rule, Lazy):
+        return rule.reference == "raw" or (rule.rule == "aa" and rule.max_staleness is None)
+    return isinstance(rule, CompressedModel) and rule.first == "zero"
 
 
 def _rules(value: object) -> Iterator[object]:

@@ -35,6 +35,7 @@ class Reaction:
     send: list[Message] = field(default_factory=list)
     stop: bool = False
     train: Request | None = None
-    evaluate: tuple[int, Vector] | None = None  # version and model
+    evaluate: tuple[int, Vector, Vector | None] | None = None  # version, model, its running statistics
+    estimate: tuple[int, Vector] | None = None  # version and model to add up statistics for
     bye: str | None = None  # the run is over; why
     error: ConfigError | None = None  # it cannot take part

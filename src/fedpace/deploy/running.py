@@ -13,12 +13,14 @@ from typing import Any, Protocol
 from fedpace.algorithm import Algorithm
 from fedpace.deploy import genesis
 from fedpace.deploy.coordinator import Coordinator
+from fedpace.deploy.estimates import newest
 from fedpace.deploy.expectations import Patience
 from fedpace.deploy.genesis import Genesis
 from fedpace.deploy.joining import Joining, LocalTask
 from fedpace.deploy.journal.files import DiskFiles
 from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits
 from fedpace.deploy.measures import model_sha256
+from fedpace.deploy.measuring import Evaluate
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.owner import Owner
 from fedpace.deploy.plan import RunPlan
@@ -30,6 +32,9 @@ from fedpace.disk.locks import locked
 from fedpace.errors import require
 from fedpace.record import Run
 from fedpace.record.run.evaluation import EvaluationInterval, every
+from fedpace.record.run.inference import Arrays, known
+from fedpace.server.private import require_private_task
+from fedpace.tasks.pooling import named
 from fedpace.vector import Layout, Vector
 
 WHO_EVALUATES = ("auto", "server", "clients", "both")
@@ -87,7 +92,9 @@ async def serve_async(
         wait_for=(clients if in_order else 1) if wait_for is None else wait_for,
         in_order=in_order,
         patience=patience or Patience(),
+        normalisers=getattr(task, "normalisers", {}),
     )
+    require_private_task(algorithm.privacy, task)
     by_server, by_clients = _evaluators(evaluate, task)
     place = require_folder(folder, "the server's folder")
     with locked(place):
@@ -107,7 +114,7 @@ async def serve_async(
         if stoppable is not None:
             stoppable(serving.stop)
         await serving.run()
-        return outcome(begun, coordinator, serving.stopped)
+        return outcome(begun, coordinator, serving.stopped, task)
 
 
 def serve(
@@ -172,7 +179,7 @@ def join(task: LocalTask, connect: Callable[[], Awaitable[ClientTransport]], **o
     return asyncio.run(joined())
 
 
-def outcome(begun: Genesis, coordinator: Coordinator, stopped: str | None = None) -> Run:
+def outcome(begun: Genesis, coordinator: Coordinator, stopped: str | None = None, task: Any = None) -> Run:
     """A deployment as the run it is; its seconds are those of the real clock."""
     terms, server = begun.terms, coordinator.server
     return Run(
@@ -189,9 +196,30 @@ def outcome(begun: Genesis, coordinator: Coordinator, stopped: str | None = None
             "real_seconds": coordinator.state.now,
             "model_sha256": model_sha256(server.model),
             "run_id": begun.run.hex(),
+            **({} if server.privacy is None else {"privacy": server.privacy.plain()}),
         },
-        stopped=None if coordinator.finished else stopped,
+        client_metrics={
+            version: {client: metrics for client, (_, metrics) in sorted(measured.items())}
+            for version, measured in sorted(coordinator.state.client_metrics.items())
+        },
+        other_tensors=known(_other_tensors(begun, coordinator, task)),
+        stopped=_stopped(coordinator, stopped),
     )
+
+
+def _other_tensors(begun: Genesis, coordinator: Coordinator, task: Any) -> Arrays:
+    """Running statistics of the newest model that has some, and all else that the server's module holds."""
+    statistics, model = newest(coordinator.state), coordinator.server.model
+    if hasattr(task, "tensors_with"):
+        found: Arrays = task.tensors_with(model, statistics)
+        return found
+    return {} if statistics is None else named(statistics, begun.terms.normalisers, model.dtype)
+
+
+def _stopped(coordinator: Coordinator, stopped: str | None) -> str | None:
+    """Why it ended before its last step; a private run, because its budget was spent."""
+    taken = coordinator.server.version >= coordinator.terms.rounds
+    return None if taken else coordinator.server.exhausted or stopped
 
 
 def _begun(place: Path, asked: Genesis, rules: Rules | None) -> Genesis:
@@ -199,20 +227,28 @@ def _begun(place: Path, asked: Genesis, rules: Rules | None) -> Genesis:
     files = DiskFiles(place)
     found = genesis.read(files, rules)
     if found is None:
+        asked.terms.bound(asked.layout)  # what is refused leaves no run behind
         asked.write(files)
         return asked
     genesis.require_same(found, asked)
     return found
 
 
-def _evaluators(who: str, task: ServerTask) -> tuple[Callable[[Vector], Mapping[str, float]] | None, bool]:
+def _evaluators(who: str, task: Any) -> tuple[Evaluate | None, bool]:
     """How the server measures, and whether clients do."""
     require(who in WHO_EVALUATES, "evaluate", who, " or ".join(WHO_EVALUATES))
-    own = getattr(task, "evaluate", None)
+    own = _evaluating(task)
     if who in ("server", "both"):
         require(own is not None, "evaluate", who, '"clients": this server has no data')
     by_server = own if who in ("auto", "server", "both") else None
     return by_server, who in ("clients", "both") or (who == "auto" and own is None)
+
+
+def _evaluating(task: Any) -> Evaluate | None:
+    own = getattr(task, "evaluate", None)
+    if own is None:
+        return None
+    return lambda x, statistics: own(x) if statistics is None else task.evaluate_with(x, statistics)
 
 
 @contextlib.contextmanager

@@ -7,28 +7,26 @@ of it. Nothing leaves before the inputs it follows from are safe.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from fedpace.deploy import inputs, messages
 from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.dispatching import Outgoing
 from fedpace.deploy.inputs import Input, InputKind
 from fedpace.deploy.journal import Journal
+from fedpace.deploy.measuring import Evaluate, Measuring
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.threads import to_the_end
 from fedpace.deploy.transport import Arrived, Buffer, Disconnected, ServerTransport, TransportEvent
 from fedpace.errors import RemoteError
-from fedpace.link.codecs.dense import encode_dense
 from fedpace.record.run.evaluation import EvaluationInterval
 from fedpace.server import Step
-from fedpace.vector import Vector
 
 MOST_AT_ONCE = 256  # events in a batch
 LINGER_S = 5.0  # after the end, for clients that were away
-LAST_WORDS_S = 30.0  # for evaluations of the last model
+LAST_WORDS_S = 60.0  # for statistics and evaluations of the last model
 FRESH = {
     "acknowledged": 0,
     "upload": 0,
@@ -36,7 +34,6 @@ FRESH = {
     "stamp": [0, 0],
 }  # of a client that comes from another run
 
-Evaluate = Callable[[Vector], Mapping[str, float]]
 Told = Callable[[Step, Coordinator], None]
 
 
@@ -58,8 +55,7 @@ class Serving:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.coordinator, self.transport, self.journal = coordinator, transport, journal
-        self.evaluate, self.by_clients, self.every, self.told = evaluate, by_clients, every, told
-        self.linger_s = linger_s
+        self.told, self.linger_s = told, linger_s
         self.rejected: Counter[str] = Counter()
         self.stopped: str | None = None
         self._incarnation, self._clock = incarnation, clock
@@ -68,8 +64,15 @@ class Serving:
         self._sound = True  # the coordinator never stopped half way
         self._getting: asyncio.Future[TransportEvent | Input | None] | None = None
         self._greeted: set[int] = set()
-        self._measuring: set[asyncio.Task[None]] = set()
-        self._marks: tuple[int, int, int] | None = None
+        self.measuring = Measuring(
+            coordinator,
+            transport,
+            self._happened.put_nowait,
+            evaluate=evaluate,
+            by_clients=by_clients,
+            every=every,
+            clock=clock,
+        )
 
     @property
     def now(self) -> float:
@@ -90,9 +93,9 @@ class Serving:
             await self._end()
         finally:
             listening.cancel()
-            for waiting in (self._getting, *self._measuring):
-                if waiting is not None:
-                    waiting.cancel()
+            self.measuring.cancel()
+            if self._getting is not None:
+                self._getting.cancel()
             await self.transport.close()
             self.journal.close(self.coordinator if self._sound else None)
 
@@ -104,7 +107,8 @@ class Serving:
 
     def _wait_s(self) -> float | None:
         wake_at = self.coordinator.wake_at
-        return None if wake_at is None else max(0.0, wake_at - self.now)
+        times = (None if wake_at is None else max(0.0, wake_at - self.now), self.measuring.wait_s)
+        return min((time for time in times if time is not None), default=None)
 
     async def _next_batch(self, wait_s: float | None) -> None:
         events = await self._events(wait_s)
@@ -118,6 +122,7 @@ class Serving:
         for event in events:
             if isinstance(event, Arrived):
                 event.release()
+        await self._pool()
 
     async def _events(self, wait_s: float | None) -> list[TransportEvent | Input | None]:
         """What happened by now; none if nothing does for so long."""
@@ -137,6 +142,7 @@ class Serving:
             case Input():
                 return Input(event.kind, now, event.client, event.body)
             case Disconnected(client):
+                self.measuring.disconnected(client)
                 known = client in self._greeted
                 self._greeted.discard(client)
                 return Input(InputKind.AWAY, now, client) if known else None
@@ -183,7 +189,9 @@ class Serving:
         for client, message in out:
             self.transport.send(client, self.coordinator.envelope.pack(message))
         for step in steps:
-            self._stepped(step)
+            for tell in self.told:
+                tell(step, self.coordinator)
+            self.measuring.stepped(step)
 
     def _handle(self, happened: list[Input]) -> tuple[list[Outgoing], list[Step]]:
         out: list[Outgoing] = []
@@ -201,44 +209,12 @@ class Serving:
         self.journal.save_if_due(self.coordinator)
         return out, steps
 
-    # ------------------------------------------------------------ steps
-
-    def _stepped(self, step: Step) -> None:
-        for tell in self.told:
-            tell(step, self.coordinator)
-        if self._is_due(step):
-            if self.evaluate is not None:
-                self._measure(step)
-            if self.by_clients:
-                self._let_measure(step)
-
-    def _is_due(self, step: Step) -> bool:
-        if self.every is None:
-            return False
-        tally = self.coordinator.state.tally
-        marks = self.every.marks(step.version, self.coordinator.state.now, tally.bytes_up + tally.bytes_down)
-        due = marks != self._marks or step.version == self.coordinator.terms.rounds
-        self._marks = marks
-        return due
-
-    def _measure(self, step: Step) -> None:
-        measuring = asyncio.ensure_future(self._measured(step))
-        self._measuring.add(measuring)
-        measuring.add_done_callback(self._measuring.discard)
-
-    async def _measured(self, step: Step) -> None:
-        assert self.evaluate is not None
-        metrics = await asyncio.to_thread(self.evaluate, step.x)
-        finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
-        self._happened.put_nowait(inputs.evaluated(self.now, step.version, finite))
-
-    def _let_measure(self, step: Step) -> None:
-        frames = {"model": encode_dense(step.x)}
-        parts = self.coordinator.envelope.pack(
-            Message(MessageKind.EVALUATE, {"version": step.version}, frames)
-        )
-        for client in sorted(self.coordinator.state.connected):
-            self.transport.send(client, parts)
+    async def _pool(self) -> None:
+        """Running statistics that are waited for no longer."""
+        for happened, step, is_due in self.measuring.complete(self.now):
+            await self._submit([happened])
+            if is_due:
+                self.measuring.pooled(step)
 
     # ------------------------------------------------------------ the end
 
@@ -267,11 +243,5 @@ class Serving:
 
     async def _hear_last_words(self) -> None:
         until = self._clock() + LAST_WORDS_S
-        while self._lacks_metrics() and (left := until - self._clock()) > 0 and self.stopped is None:
-            await self._next_batch(left)
-
-    def _lacks_metrics(self) -> bool:
-        s, last = self.coordinator.state, self.coordinator.server.version
-        own = self.evaluate is not None and last not in s.metrics
-        theirs = self.by_clients and not s.connected <= set(s.client_metrics.get(last, {}))
-        return self.every is not None and (own or theirs)
+        while self.measuring.lacks_last and (left := until - self._clock()) > 0 and self.stopped is None:
+            await self._next_batch(min(left, self.measuring.wait_s or left))

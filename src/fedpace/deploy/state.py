@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fedpace.deploy.expectations import Expectations
 from fedpace.server import Update
 from fedpace.sim.observer import StepRecord, Tally
+from fedpace.vector import Vector
 
 
 @dataclass(slots=True)
@@ -45,4 +46,6 @@ class CoordinatorState:
     metrics: dict[int, dict[str, float]] = field(default_factory=dict)  # version -> what the server measured
     # version -> client -> samples, metrics
     client_metrics: dict[int, dict[int, tuple[float, dict[str, float]]]] = field(default_factory=dict)
+    sums: dict[int, dict[int, tuple[float, Vector]]] = field(default_factory=dict)  # the same, for statistics
+    statistics: dict[int, Vector] = field(default_factory=dict)  # version -> running statistics, the newest
     deliveries: Deliveries = field(default_factory=Deliveries)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fedpace.algorithm import Algorithm
@@ -10,6 +10,7 @@ from fedpace.deploy.expectations import Patience
 from fedpace.deploy.plan import RunPlan
 from fedpace.errors import require, require_count
 from fedpace.pace import Replayed, Rounds
+from fedpace.tasks.pooling import Channels
 from fedpace.vector import Layout
 
 
@@ -25,6 +26,7 @@ class Terms:
     wait_for: int = 1  # clients that must have joined before the first model is sent
     in_order: bool = False  # a cohort's updates reach the server by client number
     patience: Patience = Patience()
+    normalisers: Channels = field(default_factory=dict)  # layers with running statistics
 
     def __post_init__(self) -> None:
         require_count(self.clients, "clients")
@@ -45,7 +47,7 @@ class Terms:
             return algorithm.bound(layout, self.clients, known.__getitem__)
         guessed = algorithm.bound(layout, self.clients, lambda _: 1.0).aggregate
         fits = guessed == algorithm.aggregate
-        require(
-            fits, "samples", None, f"given for all {self.clients} clients: {algorithm.aggregate!r} needs them"
-        )
+        rule = type(algorithm.aggregate).__name__
+        allowed = f"given for all {self.clients} clients: {rule} needs them before the first one joins"
+        require(fits, "samples", None, allowed)
         return algorithm.bound(layout)

@@ -12,6 +12,7 @@ from fedpace.compute import Engine, Task
 from fedpace.errors import require_count
 from fedpace.pace import ByShare, Interrupting
 from fedpace.server import Server
+from fedpace.server.private import require_private_task
 from fedpace.sim.observer import Observer
 from fedpace.sim.population import Devices, Population
 from fedpace.sim.simulation import Simulation
@@ -38,6 +39,7 @@ def prepare(
     """
     require_count(rounds, "rounds")
     require_count(seed, "seed", low=0)
+    require_private_task(algorithm.privacy, task)
     devices = _for_model(population or Population.from_times(1.0), task).bind(task.clients, seed)
     x = task.initial(seed)
     rules = _with_period(algorithm.bound(task.layout, task.clients, task.samples), task, devices, x)

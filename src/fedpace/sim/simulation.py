@@ -84,6 +84,7 @@ class Simulation:
             Phase.START: self._start,
         }
         until = rounds if pause is None else min(rounds, pause)
+        audience.stop_for(server.exhausted)  # a resumed run may be
         while server.version < until and audience.stop is None:
             if not line.heap:
                 raise StalledError(
@@ -351,6 +352,7 @@ class Simulation:
         for step in steps:
             if isinstance(step, Step):
                 self._tell(Observer.stepped, step, self.now, self.state.tally)
+                self.audience.stop_for(self.server.exhausted)
             else:
                 for client, session in zip(step.clients, step.sessions, strict=True):
                     self._tell(Observer.ended, client, session, "refused")

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from fedpace.errors import ConfigError
-from fedpace.record.report.compare import rises
+from fedpace.record.run.metrics import rises
 from fedpace.study.sweep import Grid, Settings
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -12,6 +13,8 @@ from fedpace.compute.protocol import Request
 from fedpace.errors import require
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.own import from_torch
+from fedpace.tasks.statistics import keeps_statistics
+from fedpace.tasks.sums import channels_of, tensors_with
 from fedpace.vector import Vector
 
 Maker = Callable[[], nn.Module]
@@ -21,11 +24,17 @@ class SeededModel:
     """What a server without data has: a model whose random beginning the seed decides."""
 
     def __init__(self, make: Maker) -> None:
-        flat = FlatModule(seeded_module(make, 0))
-        self.name, self.layout, self._make = type(flat.module).__name__, flat.layout, make
+        self._flat, self._make = FlatModule(seeded_module(make, 0)), make
+        self.name, self.layout = type(self._flat.module).__name__, self._flat.layout
+        self.normalisers = channels_of(self._flat)
+        self.running_statistics = keeps_statistics(self._flat.module)
 
     def initial(self, seed: int) -> Vector:
         return FlatModule(seeded_module(self._make, seed)).values()
+
+    def tensors_with(self, x: Vector, statistics: Vector | None) -> dict[str, npt.NDArray[Any]]:
+        """What the module holds beside the parameters `x`, with these running statistics."""
+        return tensors_with(self._flat, x, statistics)
 
 
 class SeededTask(SeededModel):
@@ -39,6 +48,7 @@ class SeededTask(SeededModel):
         self._task = from_torch(seeded_module(make, 0), loss, clients, held_out, metrics)
         self.clients = len(clients)
         self.evaluate = None if test is None else self._task.evaluate
+        self.evaluate_with, self.sums = self._task.evaluate_with, self._task.sums
 
     def samples(self, client: int) -> float:
         return self._task.samples(client)

@@ -29,7 +29,16 @@ from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.mislabelled import Mislabelled
 from fedpace.tasks.objective import Objective
 from fedpace.tasks.placed import Placed
-from fedpace.tasks.statistics import Statistics, normalisers, put, renew, taken
+from fedpace.tasks.statistics import (
+    SAMPLES,
+    Statistics,
+    keeps_statistics,
+    normalisers,
+    put,
+    renew,
+    taken,
+)
+from fedpace.tasks.sums import channels_of, put_statistics, sums_over, tensors_with
 from fedpace.vector import Layout, Vector, freeze
 
 SHARED_CLIENTS = 2000  # up to here all data is made ready at once
@@ -70,6 +79,10 @@ class TorchTask:
     @property
     def layout(self) -> Layout:
         return self._flat.layout
+
+    @property
+    def running_statistics(self) -> bool:
+        return keeps_statistics(self._flat.module)
 
     @property
     def network(self) -> nn.Module:
@@ -243,6 +256,29 @@ class TorchTask:
             with self._evaluating():
                 self._set(x)
         return self._flat.others()
+
+    @property
+    def normalisers(self) -> dict[str, int]:
+        """Layers with running statistics, by name, and how many channels they have."""
+        return channels_of(self._flat)
+
+    def sums(self, x: Vector, client: int) -> Vector | None:
+        """What one client adds to the running statistics of `x` (`tasks.pooling`); None if it has too few samples."""
+        if self.sizes[client] < 2:
+            return None
+        with self._evaluating():
+            self._flat.reset(np.asarray(x, self._flat.dtype))
+            inputs, _ = self._data_here(client).take(np.arange(min(SAMPLES, self.sizes[client])))
+            return sums_over(self.network, self.objective, inputs)
+
+    def evaluate_with(self, x: Vector, statistics: Vector) -> Mapping[str, float]:
+        """Loss and metrics on the test data, with running statistics that were made elsewhere."""
+        with self._evaluating():
+            return measured(put_statistics(self._flat, x, statistics), self.objective, self._test_here())
+
+    def tensors_with(self, x: Vector, statistics: Vector | None) -> dict[str, npt.NDArray[Any]]:
+        """`other_tensors` with those statistics; None: those that the module came with."""
+        return tensors_with(self._flat, x, statistics)
 
     def training_loss(self, x: Vector) -> float:
         """The loss over the training data of all clients, every sample counting the same, in evaluation mode."""

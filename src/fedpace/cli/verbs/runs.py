@@ -7,7 +7,9 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli import listing, show
+from fedpace.cli import listing, show, stored_experiment
+from fedpace.cli.experiment import add_modules
+from fedpace.cli.experiment_file import SUFFIX
 from fedpace.cli.parser import Parser
 from fedpace.errors import ConfigError
 from fedpace.untrusted import visible
@@ -26,9 +28,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("name", metavar="NAME")
     gone = verbs.add_parser("delete", help="delete runs and their files")
     gone.add_argument("names", metavar="NAME", nargs="+")
-    out = verbs.add_parser("export", help="histories as one table")
+    out = verbs.add_parser("export", help="histories as one table, or a run as an experiment file")
     out.add_argument("names", metavar="NAME", nargs="*", help="default: all")
-    out.add_argument("-o", "--output", metavar="FILE", required=True, help=".csv or .parquet")
+    out.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help=".csv or .parquet; .toml: the experiment file of one run, which makes it again",
+    )
+    add_modules(out)
 
 
 def command(args: argparse.Namespace) -> int:
@@ -49,6 +58,8 @@ def command(args: argparse.Namespace) -> int:
                 store.delete(each)
         case "export":
             chosen = [store[each] for name in args.names for each in store.names(name)]
+            if args.output.endswith(SUFFIX):
+                return stored_experiment.export(chosen, args.output, args.modules)
             _export(store, chosen or store.entries(), Path(args.output))
         case _:
             _list(store)
@@ -106,7 +117,7 @@ def _export(store: Store, entries: list[Entry], output: Path) -> None:
 
     kinds = (".csv", ".parquet")
     if output.suffix not in kinds:
-        raise ConfigError(f"--output must end in {' or '.join(kinds)}; got {str(output)!r}")
+        raise ConfigError(f"--output must end in {', '.join(kinds)} or {SUFFIX}; got {str(output)!r}")
     require_writable(output, "--output")
     about = ("name", "algorithm", "task", "seed")
     lines = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from fedpace.disk import files
+from fedpace.privacy.spent import COVERED, Privacy
 from fedpace.record.run import timeline, usage
 from fedpace.record.run.inference import NONE, OtherTensors
 from fedpace.record.run.units import format_bytes, format_seconds
@@ -44,6 +45,9 @@ class Run:
     activities: Sequence[Activity] = ()
     fates: Sequence[Fate] = ()
     initial_metrics: Mapping[str, float] = field(default_factory=dict)  # of the model before the first step
+    client_metrics: Mapping[int, Mapping[int, Mapping[str, float]]] = field(
+        default_factory=dict
+    )  # version -> client -> what it measured of that model
     other_tensors: OtherTensors = NONE  # what the trained module holds beside the parameters in `model`
     stopped: str | None = None  # why it ended on purpose before its last step; None: all steps were taken
 
@@ -61,6 +65,12 @@ class Run:
     def evaluated(self) -> int | None:
         """The server step after which `metrics` were measured; None if there was no evaluation."""
         return next((record.version for record in reversed(self.history) if record.metrics), None)
+
+    @property
+    def privacy(self) -> Privacy | None:
+        """The guarantee of a private run: epsilon, delta, accountant, adjacency, ...; None without privacy."""
+        spent = self.summary.get("privacy")
+        return None if spent is None else Privacy.of(spent)
 
     @property
     def virtual_seconds(self) -> float:
@@ -131,7 +141,7 @@ class Run:
         """One row per server step; every metric is a column."""
         import pandas
 
-        rows = map(asdict, self.history)
+        rows = map(_plain, self.history)
         return pandas.DataFrame([{**row.pop("metrics"), **row} for row in rows])
 
     def to_json(self, *, named: bool = False) -> str:
@@ -148,9 +158,10 @@ class Run:
             "model_sha256": model_sha256(self.model),
             "final": self.final,
             "traffic": self.traffic,
+            **({} if self.privacy is None else {"privacy": {**self.privacy.plain(), "covers": COVERED}}),
         }
         lines = [f' "{key}": {files.to_json(value)}' for key, value in head.items()]
-        steps = ",\n".join(f"  {files.to_json(asdict(record))}" for record in self.history)
+        steps = ",\n".join(f"  {files.to_json(_plain(record))}" for record in self.history)
         return "{\n" + ",\n".join(lines) + f',\n "history": [\n{steps}\n ]\n}}\n'
 
     def save(self, folder: str | Path | None = None) -> Path:
@@ -187,3 +198,9 @@ class Run:
     def clients(self) -> list[usage.Usage]:
         """Usage of every client: busy share, updates used and wasted, staleness."""
         return usage.usage(self.timeline())
+
+
+def _plain(record: StepRecord) -> dict[str, Any]:
+    """A record's fields; epsilon only where there is one."""
+    plain = asdict(record)
+    return plain if record.epsilon is not None else {k: v for k, v in plain.items() if k != "epsilon"}
