@@ -34,7 +34,7 @@ class AutogradSteps:
 
     def __init__(self, flat: FlatModule, objective: Objective, trial: Examples | None = None) -> None:
         self.flat, self.objective, self.device = flat, objective, flat.device
-        able = trial is not None and self.device.is_plain and can_be_last(flat, objective, trial)
+        able = trial is not None and can_be_last(flat, objective, trial)
         self.form: Callable[[Tensor], Tensor] = channels_last if able else as_given
 
     def train(

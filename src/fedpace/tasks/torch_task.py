@@ -222,10 +222,11 @@ class TorchTask:
 
     @cached_property
     def _autograd(self) -> AutogradSteps:
+        if not self.own_module or not self.device.is_plain:
+            return AutogradSteps(self._flat, self.objective)
         with self.device.seeded(0):
             self._flat.reset(self._given)
-            trial = self.client_data(0) if self.own_module else None
-            return AutogradSteps(self._flat, self.objective, trial)
+            return AutogradSteps(self._flat, self.objective, trial=self.client_data(0))
 
     @contextmanager
     def _randomness(self, request: Request) -> Iterator[None]:
