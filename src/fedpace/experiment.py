@@ -21,6 +21,7 @@ from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.inference import OtherTensors
 from fedpace.record.run.progress import shown
 from fedpace.record.run.reporter import Reporter, counts, reporter_of, under_way
+from fedpace.record.run.start import InitialLike, start_of
 from fedpace.record.run.stopping import StopLike, Stopping, StopRules, stop_rules
 from fedpace.record.store.booked import Booked, StoreAs
 from fedpace.record.store.checkpointer import Checkpointer
@@ -52,6 +53,7 @@ def simulate(
     observers: Iterable[Observer] = (),
     store: str | StoreAs | None = None,
     stop: StopLike | None = None,
+    initial: InitialLike | None = None,
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
@@ -71,6 +73,8 @@ def simulate(
     `stop`: ends the run early, at the first of {"accuracy": 0.9, "patience": 10, "traffic": "5MB",
     "virtual_seconds": 300, "real_seconds": 60}: a metric's target is reached, so many evaluations bring nothing better,
     or a budget is spent. The run is returned with `run.stopped`.
+    `initial`: the model to start from, instead of the task's: a `Run`, a state_dict, or a file (safetensors, or the
+    folder of a `Run.save`). `run.parent` says which.
 
     A run that fails raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is the partial
     run.
@@ -80,18 +84,20 @@ def simulate(
     if asked_for.pop("store") is not None:
         return _saved(StoreAs(store) if isinstance(store, str) else store, **asked_for)  # type: ignore[arg-type]
     task = poisoned(task, None if population is None else population.hostile, seed)
-    watch = Stopwatch()
+    watch, start = Stopwatch(), start_of(initial, task, seed)
     history = History(keep_models=keep_models, traces=traces)
     stopping = Stopping(_rules(stop, evaluate_every), watch.seconds)
     told = (history, *observers, stopping)
     reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor, stopping.spent)
     solver = engine(compute, task, workers, algorithm.local)
-    options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill}
+    options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill, "x": start.x}
     try:
         simulation = prepare(algorithm, task, population, solver, reporter, *told, **options)
     except BaseException:
         solver.close()
         raise
+
+    parent = {"parent": dict(start.parent)} if start.parent else {}
 
     def result() -> Run:
         known = counts(simulation)
@@ -105,7 +111,7 @@ def simulate(
             layout=task.layout,
             models=history.models,
             counters={name: n for name, n in known.items() if name not in ("bytes_up", "bytes_down")},
-            summary={"compute": solver.name, **times(), **_devices(simulation)},
+            summary={"compute": solver.name, **times(), **_devices(simulation), **parent},
             traffic=reporter.state.traffic.plain(),
             activities=[*history.activities, *under_way(simulation)] if traces else (),
             fates=history.fates,
@@ -174,6 +180,7 @@ def booked(
     rounds: int,
     evaluate_every: int | str | EvaluationInterval | None,
     stop: StopLike | None = None,
+    initial: InitialLike | None = None,
     **_: object,
 ) -> Booked:
     """What the run store is told of a run with these arguments."""
@@ -184,14 +191,16 @@ def booked(
     }
     if rules := _rules(stop, evaluate_every).repeatable:
         asked["stop"] = rules
+    start = start_of(initial, task, seed)
     known = {"papers": [paper.key for paper in papers(algorithm)], "partition": partition(task)}
+    known |= {"parent": dict(start.parent)} if start.parent else {}
     return Booked(
         name=store.name,
         algorithm=algorithm,
         task=task.name,
         seed=seed,
         rounds=rounds,
-        experiment=identity(algorithm, task, population, seed, **asked),
+        experiment=identity(algorithm, task, population, seed, start.x, **asked),
         arguments=store.arguments,
         about={**known, **store.about},
         stopped_is_over=store.stopped_is_over,

@@ -18,6 +18,7 @@ def stop(text: str) -> tuple[str, float | int | str]:
     from fedpace.record.run.stopping import stop_rules
 
     name, _, value = text.partition("=")
+    pair: tuple[str, float | int | str]
     try:
         pair = (name, int(value)) if value.isdecimal() else (name, float(value))
     except ValueError:

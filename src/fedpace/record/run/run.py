@@ -63,6 +63,11 @@ class Run:
         return next((record.version for record in reversed(self.history) if record.metrics), None)
 
     @property
+    def parent(self) -> Mapping[str, str]:
+        """Where the model that it started from comes from; empty if from the task."""
+        return self.summary.get("parent", {})
+
+    @property
     def virtual_seconds(self) -> float:
         """When the last server step was taken."""
         return self.history[-1].virtual_seconds if self.history else 0.0
