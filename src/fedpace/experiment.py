@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedpace.algorithm import Algorithm
 from fedpace.citations import papers
 from fedpace.compute import Task, engine
@@ -17,6 +19,7 @@ from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageE
 from fedpace.interruption import interruptible
 from fedpace.record import Checkpoints, History, Run
 from fedpace.record.rows import Entry
+from fedpace.record.run.client_evaluation import ClientEvaluation
 from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.inference import OtherTensors
 from fedpace.record.run.progress import shown
@@ -54,6 +57,7 @@ def simulate(
     store: str | StoreAs | None = None,
     stop: StopLike | None = None,
     initial: InitialLike | None = None,
+    client_metrics_every: int | None = None,
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
@@ -75,11 +79,16 @@ def simulate(
     or a budget is spent. The run is returned with `run.stopped`.
     `initial`: the model to start from, instead of the task's: a `Run`, a state_dict, or a file (safetensors, or the
     folder of a `Run.save`). `run.parent` says which.
+    `client_metrics_every`: steps between measurements of every client (`run.client_metrics[version]`: values, mean,
+    quartiles, worst tenth), and after the last; None: after the last step, where clients have their own test data.
 
     A run that fails raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is the partial
     run.
     """
     asked_for = dict(locals())  # every argument, by name
+    kept = checkpoint is None and store is None
+    allowed = "None for a run with checkpoints, which keep none of it"
+    require(kept or client_metrics_every is None, "client_metrics_every", client_metrics_every, allowed)
     _require_parts(algorithm, task, population)
     if asked_for.pop("store") is not None:
         return _saved(StoreAs(store) if isinstance(store, str) else store, **asked_for)  # type: ignore[arg-type]
@@ -87,7 +96,8 @@ def simulate(
     watch, start = Stopwatch(), start_of(initial, task, seed)
     history = History(keep_models=keep_models, traces=traces)
     stopping = Stopping(_rules(stop, evaluate_every), watch.seconds)
-    told = (history, *observers, stopping)
+    each_client = ClientEvaluation(task, client_metrics_every)
+    told = (history, *observers, stopping, each_client)
     reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor, stopping.spent)
     solver = engine(compute, task, workers, algorithm.local)
     options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill, "x": start.x}
@@ -139,7 +149,8 @@ def simulate(
             for audience in (reporter.audience, simulation.audience):
                 audience.add(progress_bar)
         _drive(simulation, rounds, history, checkpointer, watch, result)
-    return result()
+    server = simulation.server
+    return replace(result(), client_metrics=each_client.end(server.version, server.model))
 
 
 def _saved(store: StoreAs, **asked_for: Any) -> Run:
@@ -218,8 +229,13 @@ def _rules(stop: StopLike | None, evaluate_every: object) -> StopRules:
 
 def with_client_metric(run: Run, task: Task) -> Run:
     """The run with what its model achieves on each client, where that is known cheaply."""
-    found = client_metric(task, run.model)
-    return run if found is None else replace(run, summary={**run.summary, "client_metric": found})
+    version = len(run.history)
+    found = run.client_metrics.get(version) or client_metric(task, run.model)
+    if found is None or not np.isfinite(found.values).all():
+        return run
+    facts = {"metric": found.name, "values": [float(value) for value in found.values]}
+    known = {**run.client_metrics, version: found}
+    return replace(run, summary={**run.summary, "client_metric": facts}, client_metrics=known)
 
 
 def _require_parts(algorithm: object, task: object, population: object) -> None:

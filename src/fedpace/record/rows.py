@@ -93,6 +93,7 @@ _INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it
         "papers": [str],
         "study": {"name": str, "row": str, "place": Whole},
         "made_by": {str: str},
+        "parent": {str: str},
         "partition": {"samples": [Number], "labels": [[Whole]]},
     },
     "summary": {
@@ -102,6 +103,7 @@ _INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it
         "local_step": str,
         "initial_metrics": {str: Number},
         "client_metric": {"metric": str, "values": [Number]},
+        "parent": {str: str},
     },
     "traffic": {"up": _LANE, "down": _LANE},
 }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from fedpace.algorithm import Algorithm
+    from fedpace.client_spread import ClientSpread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -45,6 +46,7 @@ class Run:
     fates: Sequence[Fate] = ()
     initial_metrics: Mapping[str, float] = field(default_factory=dict)  # of the model before the first step
     other_tensors: OtherTensors = NONE  # what the trained module holds beside the parameters in `model`
+    client_metrics: Mapping[int, ClientSpread] = field(default_factory=dict)  # by version, where measured
     stopped: str | None = None  # why it ended on purpose before its last step; None: all steps were taken
 
     @property
