@@ -118,7 +118,7 @@ def from_torch(
 
 def _with_tests(clients: Sequence[object]) -> tuple[Sequence[object], Sequence[object]]:
     """Training data of all clients, and their own test data where they have it."""
-    pairs = [part for part in clients if is_pair(part)]
+    pairs: list[Any] = [part for part in clients if is_pair(part)]
     if not pairs:
         return clients, ()
     require(

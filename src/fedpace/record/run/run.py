@@ -67,7 +67,7 @@ class Run:
     @property
     def parent(self) -> Mapping[str, str]:
         """Where the model that it started from comes from; empty if from the task."""
-        return self.summary.get("parent", {})
+        return dict(self.summary.get("parent", {}))
 
     @property
     def virtual_seconds(self) -> float:
