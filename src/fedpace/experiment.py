@@ -17,6 +17,7 @@ from fedpace.citations import papers
 from fedpace.compute import Task, engine
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.interruption import interruptible
+from fedpace.local import Torch
 from fedpace.record import Checkpoints, History, Run
 from fedpace.record.rows import Entry
 from fedpace.record.run.client_evaluation import ClientEvaluation
@@ -244,6 +245,8 @@ def _require_parts(algorithm: object, task: object, population: object) -> None:
     require(isinstance(algorithm, Algorithm), "algorithm", algorithm, made)
     loaded = "a value such as fedpace.tasks.load('digits', clients=100)"
     require(hasattr(task, "solve") and hasattr(task, "layout"), "task", task, loaded)
+    needs_torch = isinstance(algorithm.local, Torch) and not hasattr(task, "network")  # type: ignore[attr-defined]
+    require(not needs_torch, "task", task, f"one with a torch module, for {algorithm.local}")  # type: ignore[attr-defined]
     devices = population is None or hasattr(population, "bind")
     require(devices, "population", population, "None or a fedpace.sim.Population")
 

@@ -146,7 +146,8 @@ class TorchTask:
 
     def _able(self, request: Request, data: Examples) -> Solver | None:
         """The solver, where it can do what is asked."""
-        able = request.steps and self._solver is not None and self._solver.takes(data)
+        known = request.steps and isinstance(request.local, SGD)
+        able = known and self._solver is not None and self._solver.takes(data)
         return self._solver if able else None
 
     @cached_property
@@ -166,7 +167,8 @@ class TorchTask:
 
     def lane(self, request: Request) -> int | None:
         """Requests with one local rule and different lanes may be computed together; None: each alone."""
-        return lane_of(request) if request.steps and self._lanes is not None else None
+        able = request.steps and isinstance(request.local, SGD) and self._lanes is not None
+        return lane_of(request) if able else None
 
     def solve_together(self, requests: Sequence[Request]) -> list[Vector]:
         """delta of each request, as one computation; equal to `reference` within rounding."""
