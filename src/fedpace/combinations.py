@@ -126,6 +126,12 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda a: isinstance(a.aggregate, Normalised) and not hasattr(a.local, "a_norm1"),
     ),
     Refusal(
+        "a correction, and a local rule without known gradient weights",
+        "the mean gradient is the update divided by client_lr ||a||_1",
+        "use fedpace.local.SGD",
+        lambda a: a.correction is not None and not hasattr(a.local, "a_norm1"),
+    ),
+    Refusal(
         "an aggregation rule that compares updates (Krum), and steps of fewer updates than it needs",
         "with f hostile updates among fewer than 2 f + 3 the closest ones need not be honest",
         "ask for fewer hostile clients, or take more updates per step",

@@ -20,7 +20,7 @@ from fedpace.deploy.genesis import Genesis
 from fedpace.deploy.joining import Joining, LocalTask
 from fedpace.deploy.journal.files import DiskFiles
 from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits
-from fedpace.deploy.measures import model_sha256
+from fedpace.deploy.measures import model_sha256, spread
 from fedpace.deploy.measuring import Evaluate
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.owner import Owner
@@ -207,7 +207,7 @@ def outcome(begun: Genesis, coordinator: Coordinator, stopped: str | None = None
             **({} if server.privacy is None else {"privacy": server.privacy.plain()}),
         },
         client_metrics={
-            version: {client: metrics for client, (_, metrics) in sorted(measured.items())}
+            version: spread(measured, terms.clients)
             for version, measured in sorted(coordinator.state.client_metrics.items())
         },
         other_tensors=known(_other_tensors(begun, coordinator, task)),

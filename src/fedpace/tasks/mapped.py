@@ -53,6 +53,11 @@ def examples(dataset: object, what: str) -> Examples:
     return found
 
 
+def is_pair(part: object) -> bool:
+    """Whether it is two data sets, and not one: two tensors, or two samples in a list."""
+    return isinstance(part, tuple) and len(part) == 2 and not any(map(_is_array, part))
+
+
 def _in_memory(dataset: object) -> Examples | None:
     if isinstance(dataset, Tensors):
         return dataset

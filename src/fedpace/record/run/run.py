@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from fedpace.algorithm import Algorithm
+    from fedpace.client_spread import ClientSpread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -45,10 +46,8 @@ class Run:
     activities: Sequence[Activity] = ()
     fates: Sequence[Fate] = ()
     initial_metrics: Mapping[str, float] = field(default_factory=dict)  # of the model before the first step
-    client_metrics: Mapping[int, Mapping[int, Mapping[str, float]]] = field(
-        default_factory=dict
-    )  # version -> client -> what it measured of that model
     other_tensors: OtherTensors = NONE  # what the trained module holds beside the parameters in `model`
+    client_metrics: Mapping[int, ClientSpread] = field(default_factory=dict)  # by version, where measured
     stopped: str | None = None  # why it ended on purpose before its last step; None: all steps were taken
 
     @property
@@ -71,6 +70,11 @@ class Run:
         """The guarantee of a private run: epsilon, delta, accountant, adjacency, ...; None without privacy."""
         spent = self.summary.get("privacy")
         return None if spent is None else Privacy.of(spent)
+
+    @property
+    def parent(self) -> Mapping[str, str]:
+        """Where the model that it started from comes from; empty if from the task."""
+        return dict(self.summary.get("parent", {}))
 
     @property
     def virtual_seconds(self) -> float:
