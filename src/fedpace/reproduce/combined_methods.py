@@ -13,6 +13,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.link import Difference, ErrorFeedback, TopK
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, NamedTask
+from fedpace.reproduce.comparison import cheaper, final_accuracy, no_worse
 from fedpace.reproduce.experiment import (
     OWN,
     Finding,
@@ -20,7 +21,6 @@ from fedpace.reproduce.experiment import (
     SettingRow,
     Table,
     compared,
-    judged,
     not_run,
     reproduction,
 )
@@ -46,6 +46,7 @@ WORK: dict[str, Any] = {"client_lr": 0.05, "steps": 50, "batch_size": 10}
 SLOTS: dict[str, Any] = {"buffer": 10, "concurrency": 20}
 BETA = 0.7
 
+LAST = 3  # evaluations whose mean is a run's accuracy
 OURS = "all together"
 PAPERS = ("multistage FedGM", "DeFedAvg-nIID", "CA2FL", "FedBNLACA 1/8")
 
@@ -123,7 +124,7 @@ def chosen(edition: str, method: str, known: Results) -> float | None:
 
 def _slowness(edition: str, outcome: Outcome) -> tuple[float, float]:
     reached = outcome.first_at(TARGETS[edition][0])
-    return (math.inf if reached is None else reached.seconds, -outcome.final("accuracy", 3))
+    return (math.inf if reached is None else reached.seconds, -outcome.final("accuracy", LAST))
 
 
 def _cell(edition: str, label: str, rule: Algorithm, seeds: int | None) -> Cell:
@@ -173,24 +174,22 @@ def _below_all(claim: str, results: Results, target: float, cost: draw.X, unit: 
         return not_run(claim, OWN)
     took = {method: results.to_target(method, target, cost) for method in (OURS, *PAPERS)}
     text = ", ".join(f"{method} {_with_unit(value, unit)}" for method, value in took.items())
-    return Finding(claim, OWN, text, judged(all(_less(took[OURS], took[method]) for method in PAPERS)))
+    less = tuple(cheaper(results, OURS, method, target, cost) for method in PAPERS)
+    return Finding(claim, OWN, text, comparisons=less, family=f"{unit} to {target:.0%}")
 
 
 def _with_unit(value: SeedSpread, unit: str) -> str:
     return f"{value:.1f} {unit}" if value.values else f"{value:.1f}"
 
 
-def _less(own: SeedSpread, other: SeedSpread) -> bool:
-    return own.reached and (not other.reached or other.above(own))
-
-
 def _against(edition: str, results: Results, method: str) -> Finding:
-    claim = f"everything together against {method}: final accuracy at equal time"
+    claim = f"everything together not more than 0.5 points below {method} at equal time"
     if not results.have(OURS, method):
         return not_run(claim, OWN)
-    ours, theirs = results.final(OURS, last=3), results.final(method, last=3)
+    ours, theirs = results.final(OURS, last=LAST), results.final(method, last=LAST)
     text = f"{ours:.1f} % against {theirs:.1f} % after {CAP_S[edition]:.0f} s or {ROUNDS} steps"
-    return Finding(claim, OWN, text, judged(ours.mean > theirs.mean - 0.3))
+    comparison = no_worse(results, OURS, method, final_accuracy(LAST))
+    return Finding(claim, OWN, text, comparisons=(comparison,), family="final accuracy")
 
 
 # ----------------------------------------------------------------------------------- tables, pictures
@@ -203,7 +202,7 @@ def tables(edition: str, results: Results) -> list[Table]:
             "" if (rate := chosen(edition, method, results)) is None else f"{rate:g}",
             *(f"{seconds(results, method, target):.1f}" for target in TARGETS[edition]),
             *(f"{megabytes(results, method, target):.1f}" for target in TARGETS[edition]),
-            f"{results.final(method, last=3):.1f}",
+            f"{results.final(method, last=LAST):.1f}",
             f"{results.spread(method, lambda outcome: outcome.mean_staleness):.2f}",
         )
         for method in METHODS

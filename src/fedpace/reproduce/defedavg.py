@@ -135,15 +135,18 @@ def algorithm(method: str, split: str, n: int, rates: Pair, steps: int = 50) -> 
     return algorithms.defedavg_niid(draws=n, server_lr=server, steps=steps, **work)
 
 
-def settings(more: str) -> dict[str, tuple[SettingRow, ...]]:
-    """What both pages say about their setting, and what one of them adds (`compared`)."""
+def settings(
+    more: str, targets: Mapping[str, Mapping[str, float]] | None = None
+) -> dict[str, tuple[SettingRow, ...]]:
+    """What both pages say about their setting, and what one of them adds (`compared`); targets of its own, if any."""
+    asked = targets or {edition: scale.target for edition, scale in SCALES.items()}
     return {
         edition: compared(
             f"""
             data | Fashion-MNIST and CIFAR-10, 100 clients | Fashion-MNIST, 100 clients
             network | CNN, 582,026 parameters | {scale.model}
             target | 90 % iid, 80 % two-class
-                | {scale.target["iid"]:.0%} iid, {scale.target["noniid"]:.0%} two-class
+                | {asked[edition]["iid"]:.0%} iid, {asked[edition]["noniid"]:.0%} two-class
             splits | iid; two random classes per client | the same; every class with equally many clients
             local work | 50 steps, batch 10 | the same
             time | 17 MFLOPs per step, 10 GFLOP/s, slowdown U[1, 5], 0.044 s each way

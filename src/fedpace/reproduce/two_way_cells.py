@@ -19,9 +19,19 @@ PLACES: tuple[Place, ...] = tuple((data, split) for data in DATA for split in PA
 BASELINES = ("FedAvg", "FedAdam", "FedAMS")
 RATES: Mapping[str, tuple[float, ...]] = {"FedAvg": (1.0,), "FedAdam": (0.01, 0.03), "FedAMS": (0.03, 0.1)}
 SUGGESTED = "FedNLAA, suggested C"
-EIGHT, THIRTY = "topk:1/8", "topk:1/32"
+EIGHT, THIRTY, TINY = "topk:1/8", "topk:1/32", "topk:1/128"
 TAU_NLA, TAU_TOPK, TAU_AA, TAU_EF21 = 0.5, 0.8, 0.3, 0.8
-SUBSET = ("FedAvg", "FedAMS", "FedCAMS 1/8", "FedNLAA", "FedBNLACA 1/8", "two_way 1/8")  # quick, on MNIST
+SUBSET = (  # quick, on MNIST
+    "FedAvg",
+    "FedAdam",
+    "FedAMS",
+    "FedCAMS 1/8",
+    "FedNLAA",
+    "FedACA 1/8",
+    "FedBNLACA 1/8",
+    "FedBACA 1/8",
+    "two_way 1/8",
+)
 LAST = 3
 
 Work = dict[str, Any]
@@ -48,6 +58,12 @@ METHODS: Mapping[str, Callable[[float, Work], Algorithm]] = {
     ),
     "FedBNLACA 1/32": lambda lr, work: algorithms.fedbnlaca(
         server_lr=lr, codec=THIRTY, down_codec=THIRTY, tau=TAU_TOPK, **work
+    ),
+    "FedBACA 1/128": lambda lr, work: algorithms.fedbaca(
+        server_lr=lr, codec=TINY, down_codec=TINY, tau=TAU_AA, **work
+    ),
+    "FedBNLACA 1/128": lambda lr, work: algorithms.fedbnlaca(
+        server_lr=lr, codec=TINY, down_codec=TINY, tau=TAU_TOPK, **work
     ),
     "two_way 1/32": lambda lr, work: algorithms.two_way(
         server_lr=lr, codec=THIRTY, down_codec=THIRTY, **work
