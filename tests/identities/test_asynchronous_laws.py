@@ -17,7 +17,7 @@ from fedpace.check.pace import Pull
 from fedpace.compute import Inline
 from fedpace.record import Run
 from fedpace.server import Step
-from fedpace.sim import Between, Observer, Population
+from fedpace.sim import Between, Observer, Population, presets
 from fedpace.sim.observer import Tally
 from fedpace.sim.prepare import prepare
 

@@ -177,7 +177,7 @@ def _largest(results: Results, row: Row) -> Finding:
 
 READINGS = (
     "delays of s_i + |N(0, 1)|, s_i uniform: what scipy's `halfnorm.rvs(s)` draws, whose first parameter is `loc`. "
-    "With |N(0, s²)| the maxima are about twice as large; 5 + |N(0, s²)|, calibrated to Table 4, misses those of Table 5."
+    "With |N(0, s²)| the maxima are about twice as large; 5 + |N(0, s²)|, calibrated to Table 4, misses Table 5's."
 )
 
 
@@ -272,7 +272,7 @@ EXPERIMENT = reproduction(
     CA2FL: how stale the updates are
 
     Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update
-    Calibration" (CA2FL), ICLR 2024: Tables 4 and 5, Figures 4 and 5
+    Calibration" (CA2FL), Workshop on Federated Learning and Analytics in Practice, ICML 2023: Tables 4 and 5
 
     Staleness is not a parameter: it follows from how many clients work at once (Mc) and how many updates make a
     server step (M). The paper prints what it measured; an exact identity says what any simulation must find.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import Grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,6 +84,7 @@ class Procedure:
     findings: Callable[[str, Results], Sequence[Finding]]
     tables: Callable[[str, Results], Sequence[Table]]
     pictures: Callable[[str, Results], Mapping[str, Figure]]
+    grids: Callable[[str], Sequence[Grid]] = lambda edition: ()  # what --tune decides, by edition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="TEXT", help="run only cells whose name contains this")
     parser.add_argument("--estimate", action="store_true", help="only estimate the cost")
     parser.add_argument(
+        "--tune", action="store_true", help="choose settings on seeds of their own and write tuning.json, nothing else"
+    )
+    parser.add_argument(
         "--verdicts",
         action="store_true",
         help="run nothing: judge the written pages again from their CSV files",
@@ -74,8 +77,13 @@ def _list() -> int:
 def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
     from fedpace.reproduce.finished_runs import FinishedRuns
     from fedpace.reproduce.run import finished
+    from fedpace.reproduce.tuning import read_choices
 
-    kept = FinishedRuns.of(experiment.name, args.edition, Path(args.keep) if args.keep else None)
+    choices = read_choices(Path(args.out) / experiment.name, args.edition)
+    kept = FinishedRuns.of(experiment.name, args.edition, Path(args.keep) if args.keep else None, choices)
+    if args.tune:
+        _tune(experiment, kept, args)
+        return
     if not args.report:
         _say_cost(experiment, kept, args)
         if args.estimate:
@@ -83,6 +91,25 @@ def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
         _run(experiment, kept, args)
     results = finished(experiment, args.edition, args.seeds, kept)
     _write(experiment, results, args)
+
+
+def _tune(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
+    from fedpace.reproduce.estimate import estimate
+    from fedpace.reproduce.run import tune, tuning_jobs
+    from fedpace.reproduce.tuning import Search, write_choice
+
+    todo = tuning_jobs(experiment, args.edition, kept)
+    said = estimate(todo) if todo else "nothing to run"
+    _say(f"{experiment.name} ({args.edition}), tuning: {said}")
+    if args.estimate:
+        return
+
+    def told(search: Search) -> None:
+        path = write_choice(Path(args.out) / experiment.name, args.edition, search)
+        rate, other = search.best
+        print(f"{search.grid.name}: rate {rate:g}{', ' + other if other else ''} ({path})")
+
+    tune(experiment, args.edition, kept, args.jobs, told)
 
 
 def _say_cost(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
