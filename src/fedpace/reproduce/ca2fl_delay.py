@@ -71,16 +71,11 @@ SCALES: Mapping[str, float | Between] = {
     "U(0,0.5)": 0.5,
     "5 for all": Between(5.0, 5.0),
 }
-BASES = (
-    0.0,
-    5.0,
-)  # seconds that every session takes beside |N(0, s²)|: the first reading, and one calibrated to it
-SHIFTED = "s + |N(0, 1)|"  # the reading that gives the printed maxima; scipy's halfnorm.rvs(s) draws it: loc comes first
-MEAN_MARGIN, MAX_MARGIN, SAME_MARGIN = (
-    0.05,
-    1.5,
-    0.02,
-)  # a share of the printed mean; server steps; of the mean
+BASES = (0.0, 5.0)  # seconds added to |N(0, s²)|: the first reading, and one calibrated to Table 4
+SHIFTED = "s + |N(0, 1)|"  # the reading that gives the printed maxima, and what scipy's halfnorm.rvs(s) draws
+MEAN_MARGIN = 0.05  # of the printed mean
+MAX_MARGIN = 1.5  # server steps
+SAME_MARGIN = 0.02  # server steps, between means
 
 
 def cells(edition: str, known: Results) -> list[Cell]:

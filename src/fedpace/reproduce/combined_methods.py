@@ -26,6 +26,7 @@ from fedpace.reproduce.experiment import (
 )
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
+from fedpace.reproduce.tuning import Grid
 from fedpace.sim import Population
 from fedpace.theory import multistage
 
@@ -103,31 +104,40 @@ METHODS: Mapping[str, Callable[[float], Algorithm]] = {
 def cells(edition: str, known: Results) -> list[Cell]:
     """The server rate on the first seed, then every seed."""
     every = []
-    for method, make in METHODS.items():
-        every += [_cell(edition, _tuning(method, rate), make(rate), 1) for rate in RATES]
-        if (rate := chosen(edition, method, known)) is not None:
-            every.append(_cell(edition, method, make(rate), None))
+    for grid in grids(edition):
+        every += grid.cells()
+        if (tuned := grid.chosen(known)) is not None:
+            every.append(replace(tuned, name=grid.name, stop_at=None, seeds=None))
     return every
+
+
+def grids(edition: str) -> list[Grid]:
+    """The rate that is soonest at the first target, or gets nearest."""
+    return [_grid(edition, method) for method in METHODS]
+
+
+def _grid(edition: str, method: str) -> Grid:
+    def cell(rate: float, _: str) -> Cell:
+        return _cell(edition, _tuning(method, rate), METHODS[method](rate))
+
+    def merit(outcome: Outcome) -> tuple[float, float]:
+        reached = outcome.first_at(TARGETS[edition][0])
+        return (-math.inf if reached is None else -reached.seconds, outcome.final("accuracy", LAST))
+
+    return Grid(method, RATES, cell, merit)
 
 
 def _tuning(method: str, rate: float) -> str:
     return f"rate {rate:g} {method}"
 
 
-def chosen(edition: str, method: str, known: Results) -> float | None:
-    """The rate that is soonest at the target, or gets nearest."""
-    names = {rate: _tuning(method, rate) for rate in RATES}
-    if not known.have(*names.values()):
-        return None
-    return min(names, key=lambda rate: _slowness(edition, known.of(names[rate])[0]))
+def chosen(edition: str, method: str, known: Results) -> str:
+    """The rate of a method, for its table."""
+    found = _grid(edition, method).chosen(known)
+    return "" if found is None else found.name.split()[1]
 
 
-def _slowness(edition: str, outcome: Outcome) -> tuple[float, float]:
-    reached = outcome.first_at(TARGETS[edition][0])
-    return (math.inf if reached is None else reached.seconds, -outcome.final("accuracy", LAST))
-
-
-def _cell(edition: str, label: str, rule: Algorithm, seeds: int | None) -> Cell:
+def _cell(edition: str, label: str, rule: Algorithm) -> Cell:
     return Cell(
         name=label,
         algorithm=rule,
@@ -135,9 +145,9 @@ def _cell(edition: str, label: str, rule: Algorithm, seeds: int | None) -> Cell:
         population=devices(edition),
         rounds=ROUNDS,
         evaluate_every="0.5s",
-        stop_at=TARGETS[edition][0] if seeds else None,
+        stop_at=TARGETS[edition][0],
         stop_s=CAP_S[edition],
-        seeds=seeds,
+        seeds=1,
     )
 
 
@@ -199,7 +209,7 @@ def tables(edition: str, results: Results) -> list[Table]:
     rows = [
         (
             method,
-            "" if (rate := chosen(edition, method, results)) is None else f"{rate:g}",
+            chosen(edition, method, results),
             *(f"{seconds(results, method, target):.1f}" for target in TARGETS[edition]),
             *(f"{megabytes(results, method, target):.1f}" for target in TARGETS[edition]),
             f"{results.final(method, last=LAST):.1f}",
@@ -260,7 +270,7 @@ EXPERIMENT = reproduction(
     Each paper improves one rule of the journey: who is heard (DeFedAvg, FedBuff), how updates are combined
     (CA2FL), how the server steps (FedGM), what crosses the link. Here they are one algorithm, run against each.
     """,
-    Procedure(cells, findings, tables, pictures),
+    Procedure(cells, findings, tables, pictures, grids),
     {edition: _settings(edition) for edition in TASK},
     notes={"quick": NOTE},
 )

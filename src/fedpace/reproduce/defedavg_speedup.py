@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, above, cheaper, to_target
-from fedpace.reproduce.defedavg import PAPER, SCALES, algorithm, devices, settings
+from fedpace.reproduce.defedavg import PAPER, RATES, SCALES, algorithm, devices, settings
+from fedpace.reproduce.defedavg import N as TABLE_2
 from fedpace.reproduce.experiment import Finding, Procedure, Table, not_run, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
@@ -41,7 +43,25 @@ def cells(edition: str, known: Results) -> list[Cell]:
             _cell(edition, _scaled(split, n), split, n, SERVER * n / SCALED_AT, 50, stop=True) for n in N
         ]
         every += [_cell(edition, _by_k(split, k), split, 10, SERVER, k) for k in K if k != 50]
-    return every
+    controls = [
+        _cell(edition, _control(split, n), split, SCALED_AT, SERVER * n / SCALED_AT, 50, stop=True)
+        for split in SPLITS
+        for n in N
+        if n != SCALED_AT
+    ]
+    return [*every, *controls, *(_printed_rates(edition, split, n) for split in SPLITS for n in TABLE_2)]
+
+
+def _printed_rates(edition: str, split: str, n: int) -> Cell:
+    """The rates that Table 2 has for this n: at n = 80, iid, they are 1 and 0.1."""
+    server, local = (float(rate or 1.0) for rate in RATES[split]["DeFedAvg"][TABLE_2.index(n)])
+    plain = _cell(edition, f"{split} n={n}, Table 2's rates", split, n, server, 50)
+    return replace(plain, algorithm=algorithm("DeFedAvg", split, n, (server, local)))
+
+
+def _control(split: str, n: int) -> str:
+    """The server rate of n, with the updates of n = 10: what of a speedup is the rate's."""
+    return f"{split} n={SCALED_AT}, server rate of n={n}"
 
 
 def _by_n(split: str, n: int) -> str:
@@ -191,6 +211,10 @@ def _local(edition: str, results: Results, split: str) -> Finding:
     return Finding(claim, published, ours, comparisons=faster, family="Figure 7")
 
 
+def _rate_only(split: str, n: int) -> str:
+    return _scaled(split, n) if n == SCALED_AT else _control(split, n)
+
+
 def _listed(took: Mapping[int, SeedSpread]) -> str:
     return ", ".join(f"n = {n}: {value:.0f}" for n, value in took.items())
 
@@ -202,7 +226,11 @@ def tables(edition: str, results: Results) -> list[Table]:
     rows = [
         (split, label, *(f"{rounds_to(edition, results, cell(split, n), split):.0f}" for n in N))
         for split in SPLITS
-        for label, cell in (("same rates", _by_n), ("server rate x n", _scaled))
+        for label, cell in (
+            ("same rates", _by_n),
+            ("server rate x n", _scaled),
+            ("server rate x n, n = 10", _rate_only),
+        )
     ]
     return [Table("Rounds to the target", ("", "", *(f"n = {n}" for n in N)), rows)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -73,9 +73,8 @@ def _rule(edition: str, method: str, eta: float, momenta: str) -> Algorithm:
     """`momenta` as a grid names them: " beta 0.7 nu 0.9"."""
     words = momenta.split()
     given = {name: float(value) for name, value in zip(words[::2], words[1::2], strict=True)}
-    make = {"FedAvg": algorithms.fedavg, "FedAvgM": algorithms.fedavgm, "FedGM": algorithms.fedgm}[method]
-    rule: Algorithm = make(server_lr=eta, **given, **SCALES[edition].work)  # type: ignore[operator]
-    return rule
+    make: Callable[..., Algorithm] = getattr(algorithms, method.lower())
+    return make(server_lr=eta, **given, **SCALES[edition].work)
 
 
 def choice(edition: str, alpha: float, method: str, known: Results) -> str | None:

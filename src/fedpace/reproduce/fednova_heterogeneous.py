@@ -62,6 +62,14 @@ BEDS: Mapping[str, Mapping[str, Bed]] = {
     "quick": {
         "synthetic(1,1)": Bed(NamedTask("synthetic", "natural", "softmax", 30), 20, 0.001, 100, 4),
         "digits": Bed(NamedTask("digits", "dirichlet:0.1,min=10", "mlp", 16), 10, 0.03, 100, 4),
+        "Fashion-MNIST": Bed(
+            NamedTask("fashion-mnist", "dirichlet:0.1,min=10", "mlp:32", 16),
+            32,
+            0.02,
+            100,
+            4,
+            ("SGD", "momentum"),
+        ),
     },
     "full": {
         "synthetic(1,1)": Bed(NamedTask("synthetic", "natural", "softmax", 30), 20, 0.02, 200, 4),

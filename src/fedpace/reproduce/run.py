@@ -62,7 +62,9 @@ def tune(
     def runner(todo: Sequence[Job]) -> Iterator[tuple[Cell, int, Outcome]]:
         for _ in _executed([job for job in todo if kept.get(*job) is None], kept, jobs):
             pass
-        yield from ((cell, seed, outcome) for cell, seed in todo if (outcome := kept.get(cell, seed)) is not None)
+        yield from (
+            (cell, seed, outcome) for cell, seed in todo if (outcome := kept.get(cell, seed)) is not None
+        )
 
     for grid in experiment.procedure.grids(edition):
         search = Search(grid)

@@ -30,7 +30,7 @@ def final_accuracy(last: int) -> Callable[[Outcome], Merit]:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Settings of one method: rates, each with all of `others`. `cell` makes the run of one, None if a rule prunes it."""
+    """Settings of one method: rates, each with all of `others`. `cell` makes a run, or None if a rule prunes it."""
 
     name: str
     rates: tuple[float, ...]

@@ -18,6 +18,7 @@ from fedpace.reproduce.two_way_cells import (
     SUGGESTED,
     Place,
     cells,
+    grids,
     name_of,
 )
 from fedpace.reproduce.two_way_findings import accuracy, findings, firing, traffic, where
@@ -128,7 +129,7 @@ EXPERIMENT = reproduction(
     and our own two_way. The figures are not in the available text, only what they are said to show; traffic
     here is counted in real bytes, and the paper's claims are judged at equal bytes.
     """,
-    Procedure(cells, findings, tables, pictures),
+    Procedure(cells, findings, tables, pictures, grids),
     {
         "quick": (
             *compared(

@@ -11,6 +11,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce.cell import Cell, NamedTask
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import Grid, final_accuracy
 
 PARTITION = {"iid": "iid", "non-iid": "shards:2"}
 DATA = {"Fashion-MNIST": "fashion-mnist", "MNIST": "mnist"}
@@ -98,9 +99,8 @@ def cells(edition: str, known: Results) -> list[Cell]:
     """Server rates of the baselines on the first seed; then everything at the best, FedAMS's for its relatives."""
     every = []
     for place in PLACES:
-        grid = {_tuning(place, m, lr): _baseline(edition, m, lr) for m in BASELINES for lr in RATES[m]}
         wanted = SUBSET if edition == "quick" and place[0] == "MNIST" else None
-        every += [_cell(edition, label, place, rule, 1) for label, rule in grid.items()]
+        every += [cell for method in BASELINES for cell in _grid(edition, place, method).cells()]
         every += [
             _cell(edition, name_of(place, method), place, rule, None)
             for method, rule in _rules(edition, place, known).items()
@@ -109,10 +109,21 @@ def cells(edition: str, known: Results) -> list[Cell]:
     return every
 
 
+def grids(edition: str) -> list[Grid]:
+    return [_grid(edition, place, method) for place in PLACES for method in BASELINES]
+
+
+def _grid(edition: str, place: Place, method: str) -> Grid:
+    def cell(rate: float, _: str) -> Cell:
+        return _cell(edition, _tuning(place, method, rate), place, _baseline(edition, method, rate), 1)
+
+    return Grid(name_of(place, method), RATES[method], cell, final_accuracy(LAST))
+
+
 def _rules(edition: str, place: Place, known: Results) -> dict[str, Algorithm]:
     """The methods whose server rate is known by now."""
     scale = SCALES[edition]
-    chosen = {m: lr for m in BASELINES if (lr := _rate(place, m, known)) is not None}
+    chosen = {m: lr for m in BASELINES if (lr := _rate(edition, place, m, known)) is not None}
     rules = {method: _baseline(edition, method, lr) for method, lr in chosen.items()}
     if (rate := chosen.get("FedAMS")) is not None:
         rules |= {method: make(rate, scale.work) for method, make in METHODS.items()}
@@ -132,11 +143,9 @@ def _baseline(edition: str, method: str, rate: float) -> Algorithm:
     )
 
 
-def _rate(place: Place, method: str, known: Results) -> float | None:
-    names = {rate: _tuning(place, method, rate) for rate in RATES[method]}
-    if not known.have(*names.values()):
-        return None
-    return max(names, key=lambda rate: known.of(names[rate])[0].final("accuracy", LAST))
+def _rate(edition: str, place: Place, method: str, known: Results) -> float | None:
+    chosen = _grid(edition, place, method).chosen(known)
+    return None if chosen is None else float(chosen.name.split()[-1])
 
 
 def _cell(edition: str, label: str, place: Place, rule: Algorithm, seeds: int | None) -> Cell:

@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="TEXT", help="run only cells whose name contains this")
     parser.add_argument("--estimate", action="store_true", help="only estimate the cost")
     parser.add_argument(
-        "--tune", action="store_true", help="choose settings on seeds of their own and write tuning.json, nothing else"
+        "--tune",
+        action="store_true",
+        help="choose settings on seeds of their own and write tuning.json, nothing else",
     )
     parser.add_argument(
         "--verdicts",
