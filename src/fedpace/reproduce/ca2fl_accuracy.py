@@ -116,6 +116,13 @@ def _rule(method: str) -> Algorithm:
     return _decayed(algorithms.fedbuff(buffer=BUFFER, **work))
 
 
+def asynchronous(method: str, concurrency: int, buffer: int) -> Algorithm:
+    """FedBuff or CA2FL with the local work of this page."""
+    make = algorithms.ca2fl if method == "CA2FL" else algorithms.fedbuff
+    work: dict[str, Any] = {"client_lr": 0.01, "epochs": 2, "batch_size": 50}
+    return _decayed(make(buffer=buffer, concurrency=concurrency, **work))
+
+
 def _decayed(rule: Algorithm) -> Algorithm:
     return replace(rule, local=replace(rule.local, weight_decay=1e-4))
 
