@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from fedpace.sim import Population
 
 FORMS = {
-    "defedavg": "the DeFedAvg paper's devices on FashionMNIST: slowdown uniform on [1, 5], 10 GFLOP/s, 400 Mbit/s; "
+    "defedavg": "the DeFedAvg paper's devices on FashionMNIST: slowdown uniform on [1, 5], 10 GFLOP/s, 400 Mbit/s, "
+    "transfers in the background; "
     "17.0 MFLOP per local step of its CNN, other models by their multiply-accumulates",
     "defedavg:cifar10": "the same with 31.4 MFLOP per local step of the CNN for CIFAR-10",
     "ca2fl": "the CA2FL paper's devices: local training takes s + |N(0, 1)| seconds, s uniform on (0, 5) per client",

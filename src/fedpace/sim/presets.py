@@ -16,13 +16,13 @@ def defedavg(dataset: str = "fashionmnist", low: float = 1.0, high: float = 5.0)
     """DeFedAvg, section 4.1.3: slowdowns uniform on [1, 5], 10 GFLOP/s, 400 Mbit/s both ways.
 
     The operations of a local step are those of the paper's CNN; another model takes as many times them as it has
-    multiply-accumulates.
+    multiply-accumulates. Transfers overlap with training: section 2.1.1 lets the receive buffer change meanwhile.
     """
     if dataset not in FLOPS:
         raise unknown("data set of the defedavg devices", dataset, FLOPS)
     devices = Population.uniform_slowdown(low, high, FLOPS[dataset], 10e9, 400e6)
     measured = ForModel(devices.step_s, MULTIPLY_ACCUMULATES[dataset], "DeFedAvg's CNN")  # type: ignore[arg-type]
-    return replace(devices, step_s=measured)
+    return replace(devices, step_s=measured, mode="overlap")
 
 
 def ca2fl(scale: float | Between = 5.0) -> Population:
