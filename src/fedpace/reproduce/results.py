@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fedpace.reproduce.cell import Cell
@@ -62,6 +62,7 @@ class Results:
 
     cells: dict[str, Cell] = field(default_factory=dict)
     outcomes: dict[str, dict[int, Outcome]] = field(default_factory=dict)
+    choices: Mapping[str, tuple[float, str]] = field(default_factory=dict)  # committed, by name of the grid
 
     def add(self, cell: Cell, seed: int, outcome: Outcome) -> None:
         self.cells[cell.name] = cell
