@@ -208,10 +208,8 @@ class Joining:
             LOG.info("trains on model %d, %d steps", reaction.train.version, reaction.train.steps)
             self._training = _Training(reaction.train)
             self._in_thread(self._training.run, self.task)
-        if reaction.estimate is not None:
-            self._in_thread(self._sum, *reaction.estimate)
         if reaction.evaluate is not None:
-            self._in_thread(self._measure, *reaction.evaluate)
+            self._in_thread(self._sum if reaction.adds_up else self._measure, *reaction.evaluate)
 
     def _stop(self) -> None:
         if self._training is not None:
@@ -226,7 +224,7 @@ class Joining:
         fits = statistics.size == statistics_size(getattr(task, "normalisers", {}))
         return _Measured(version, task.evaluate_with(x, statistics) if fits else {})
 
-    def _sum(self, version: int, x: Vector) -> _Summed:
+    def _sum(self, version: int, x: Vector, _: Vector | None) -> _Summed:
         add_up = getattr(self.task, "sums", None)
         return _Summed(version, None if add_up is None else add_up(x, self.participant.data))
 
