@@ -74,6 +74,40 @@ def test_some_clients_with_test_data_and_some_without_are_refused() -> None:
         task([PAIRS[0], slope(1.0)])
 
 
+@pytest.mark.parametrize(
+    ("clients", "message"),
+    [
+        (slope(1.0), r"clients must be a list of data sets, one per client: \[clients\]; got 'one tuple'"),
+        (TensorDataset(*slope(1.0)), "one per client: .*got 'one TensorDataset'"),
+        ({"a": slope(1.0)}, r"list\(clients.values\(\)\); got 'dict'"),
+        ([], "data sets, at least one"),
+        (7, "a list of data sets, one per client"),
+    ],
+)
+def test_one_data_set_or_a_dictionary_is_answered_with_the_list_it_should_be(
+    clients: Any, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        task(clients)
+
+
+def test_a_model_and_a_loss_in_each_others_place_are_told_apart() -> None:
+    with pytest.raises(
+        ConfigError, match=r"the model before the loss: from_torch\(model, loss, clients, test\)"
+    ):
+        fedpace.tasks.from_torch(nn.MSELoss(), nn.Linear(1, 1), [slope(1.0)], slope(1.0))
+
+
+def test_a_rule_without_its_brackets_is_told_to_have_them() -> None:
+    for rules in (
+        {"aggregate": fedpace.aggregate.Mean},
+        {"up": fedpace.link.TopK},
+        {"local": fedpace.local.SGD},
+    ):
+        with pytest.raises(ConfigError, match=r"must be a value, with its brackets: \w+\(\.\.\.\); got"):
+            fedpace.Algorithm(**{"local": RULE.local, **rules})
+
+
 def test_other_test_data_make_another_experiment() -> None:
     changed = [(PAIRS[0][0], slope(3.0)), *PAIRS[1:]]
     assert repr(task(PAIRS)) == repr(task(PAIRS)) != repr(task(changed))

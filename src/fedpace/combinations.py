@@ -31,6 +31,7 @@ from fedpace.pace import (
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
 
+RULES = ("local", "pace", "up", "down", "aggregate", "server_opt", "correction")  # fields of Algorithm
 KINDS = {
     "pace": "dispatch",
     "aggregate": "add",
@@ -253,6 +254,10 @@ REFUSALS: tuple[Refusal, ...] = (
 
 def refuse_impossible(algorithm: Algorithm) -> None:
     """Raise ConfigError for a value that is not a rule, and for the first refusal that applies."""
+    for place in RULES:
+        rule = getattr(algorithm, place)
+        written = getattr(rule, "__name__", "")
+        require(not isinstance(rule, type), place, rule, f"a value, with its brackets: {written}(...)")
     for place, method in KINDS.items():
         rule = getattr(algorithm, place)
         require(hasattr(rule, method), place, rule, f"a rule of fedpace.{place}")

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import fedpace
-from fedpace import Algorithm
+from fedpace import Algorithm, check
 from fedpace.algorithms import fedavg, fednova, scaffold
 from fedpace.errors import ConfigError
 from fedpace.local import SGD, Torch
@@ -108,6 +108,11 @@ def test_it_prints_as_it_is_written() -> None:
         pickle.loads(pickle.dumps(local))
     )
     assert local != Torch("torch.optim.AdamW", epochs=1, lr=0.02, betas=(0.9, 0.99))
+
+
+def test_it_keeps_the_promises_of_local_rules() -> None:
+    found = check.all(Torch("torch.optim.Adam", epochs=(1, 3), lr=0.1))
+    assert found.ok and found.kind == "local rule without gradient weights" and found.place == "local"
 
 
 def test_rules_that_need_the_weights_of_gradients_refuse_it() -> None:

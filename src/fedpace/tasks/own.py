@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import Dataset
 
 from fedpace.compute.device import Device
 from fedpace.compute.device import device as chosen_device
@@ -20,7 +21,7 @@ from fedpace.tasks.datasets.data import check_labels
 from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fingerprint import sha256
 from fedpace.tasks.flat import separated
-from fedpace.tasks.mapped import examples, is_pair
+from fedpace.tasks.mapped import examples, is_pair, is_tensors
 from fedpace.tasks.objective import Measure, Objective, Sum, accuracy, calling
 from fedpace.tasks.partition.html import split_html
 from fedpace.tasks.signature import signature
@@ -107,8 +108,8 @@ def from_torch(
     where the module is now makes no difference. `trainable`: patterns of the names of those parameters that are
     trained and travel (`"lora_*"`, `"head.*"`; any part of a name between dots will do); all others are frozen.
     """
-    require(isinstance(model, nn.Module), "model", type(model).__name__, "a torch.nn.Module")
-    require(len(clients) > 0, "clients", [], "data sets, at least one")
+    _require_in_place(model, loss)
+    _require_list(clients)
     place = chosen_device(device, precision)
     model = copy.deepcopy(model).cpu()
     if trainable is not None:
@@ -121,6 +122,27 @@ def from_torch(
     if "accuracy" in objective.metrics:
         _check_classes(model, objective, data, held_out)
     return OwnTask(model, objective, data, held_out, (loss, clients, test, metrics), place, own_tests or None)
+
+
+def _require_in_place(model: object, loss: object) -> None:
+    """Refuse a model and a loss in each other's place, and what is no module."""
+    swapped = _trains(loss) and not _trains(model)
+    order = "the model before the loss: from_torch(model, loss, clients, test)"
+    require(not swapped, "arguments", [type(model).__name__, type(loss).__name__], order)
+    require(isinstance(model, nn.Module), "model", type(model).__name__, "a torch.nn.Module")
+
+
+def _trains(part: object) -> bool:
+    return isinstance(part, nn.Module) and any(p.requires_grad for p in part.parameters())
+
+
+def _require_list(clients: object) -> None:
+    """Refuse one data set, or a dictionary of them, in the place of a list."""
+    got, allowed = type(clients).__name__, "a list of data sets, one per client"
+    require(not isinstance(clients, Mapping), "clients", got, f"{allowed}: list(clients.values())")
+    one = isinstance(clients, Dataset | Tensor | Tensors) or is_tensors(clients)
+    require(not one and hasattr(clients, "__len__"), "clients", f"one {got}", f"{allowed}: [clients]")
+    require(len(clients) > 0, "clients", [], "data sets, at least one")  # type: ignore[arg-type]
 
 
 def _with_tests(clients: Sequence[object]) -> tuple[Sequence[object], Sequence[object]]:

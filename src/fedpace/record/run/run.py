@@ -13,6 +13,7 @@ from fedpace.disk import files
 from fedpace.privacy.spent import COVERED, Privacy
 from fedpace.record.run import timeline, usage
 from fedpace.record.run.inference import NONE, OtherTensors
+from fedpace.record.run.table_file import write_table
 from fedpace.record.run.units import format_bytes, format_seconds
 from fedpace.sim.observer import Activity, Fate, StepRecord
 from fedpace.vector import Layout, Vector, model_sha256
@@ -148,6 +149,20 @@ class Run:
         rows = map(_plain, self.history)
         return pandas.DataFrame([{**row.pop("metrics"), **row} for row in rows])
 
+    def to_csv(self, path: str | Path) -> Path:
+        """One line per server step, one number per column: metrics, bytes, updates, mean and largest staleness."""
+        return write_table(self.flat_table(), path)
+
+    def to_parquet(self, path: str | Path) -> Path:
+        """The same as a Parquet file (`pip install 'fedpace[parquet]'`)."""
+        return write_table(self.flat_table(), path, parquet=True)
+
+    def flat_table(self) -> DataFrame:
+        """One row per server step, one number per column."""
+        import pandas
+
+        return pandas.DataFrame([_flat(record) for record in self.history])
+
     def to_json(self, *, named: bool = False) -> str:
         """The whole run but its model, one line per server step. The same seed gives identical text.
 
@@ -208,3 +223,18 @@ def _plain(record: StepRecord) -> dict[str, Any]:
     """A record's fields; epsilon only where there is one."""
     plain = asdict(record)
     return plain if record.epsilon is not None else {k: v for k, v in plain.items() if k != "epsilon"}
+
+
+def _flat(record: StepRecord) -> dict[str, float | int]:
+    staleness = record.staleness
+    return {
+        "version": record.version,
+        "virtual_seconds": record.virtual_seconds,
+        **record.metrics,
+        "bytes_up": record.bytes_up,
+        "bytes_down": record.bytes_down,
+        "updates": len(record.clients),
+        "mean_staleness": sum(staleness) / len(staleness) if staleness else 0.0,
+        "max_staleness": max(staleness, default=0),
+        "clipped": record.clipped,
+    }
