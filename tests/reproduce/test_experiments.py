@@ -18,6 +18,7 @@ PUBLISHED = Path(__file__).parents[1] / "data" / "published"
 FROM_THEORY = {"stage ends follow from rates 2, 1, 0.5 (Eq. 3)"}
 
 # how many cells the first version had, quick and full, and a digest of their keys
+CHANGED = ("FedBNLACA", "two_way")  # on purpose, in their defaults: such runs are to be made again
 FIRST_KEYS = {
     "objective-inconsistency": ((30, 30), "76d54d387dba79c2"),
     "fednova-heterogeneous": ((28, 28), "5e5388e11d29395a"),
@@ -30,7 +31,7 @@ FIRST_KEYS = {
     "two-way-bits": ((20, 20), "b4817c13655a9b1b"),
     "ca2fl-accuracy": ((16, 16), "d79b81e1d470e381"),
     "ca2fl-delay": ((16, 16), "dbb7ac34a7244d70"),
-    "combined-methods": ((18, 18), "eab2ea64d7982909"),
+    "combined-methods": ((18, 18), "16d0f018ea90900d"),
 }
 
 
@@ -142,5 +143,6 @@ def test_finished_runs_of_the_first_version_are_still_found(name: str) -> None:
         cell.key
         for edition, count in zip(EDITIONS, counts, strict=True)
         for cell in experiment(name).procedure.cells(edition, Results())[:count]
+        if not any(method in cell.name for method in CHANGED)
     ]
     assert hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16] == digest

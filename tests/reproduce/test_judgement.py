@@ -10,7 +10,7 @@ import pytest
 from fedpace.errors import ConfigError
 from fedpace.reproduce import evidence, page
 from fedpace.reproduce.comparison import Comparison, above, as_cheap, cheaper, no_worse, to_target
-from fedpace.reproduce.experiment import OWN, Finding, Source, Verdict, judged, not_run
+from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Verdict, judged, not_run
 from fedpace.reproduce.judgement import settled
 
 from .conftest import outcome, results
@@ -78,7 +78,7 @@ def test_exact_claims_and_claims_without_runs_keep_their_verdict() -> None:
     exact = Finding("x", "1", "1", judged(True))
     assert settled("quick", [exact, not_run("y", OWN)]) == [
         exact,
-        Finding("y", OWN, "", Verdict.NOT_RUN, source=Source.OWN),
+        Finding("y", OWN, "", Verdict.NOT_RUN, source=ClaimSource.OWN),
     ]
 
 

@@ -11,7 +11,15 @@ from fedpace.reproduce.finished_runs import FinishedRuns
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.run import pending, run_all, tune, tuning_jobs
-from fedpace.reproduce.tuning import CHOICES, SEEDS, Grid, Search, final_accuracy, read_choices, write_choice
+from fedpace.reproduce.tuning import (
+    CHOICES,
+    SEEDS,
+    Grid,
+    GridSearch,
+    final_accuracy,
+    read_choices,
+    write_choice,
+)
 
 from .conftest import cell, outcome, results
 
@@ -36,23 +44,23 @@ def runner(best: float):
 
 
 def test_the_best_setting_inside_the_grid_is_taken() -> None:
-    search = Search(grid())
+    search = GridSearch(grid())
     assert search.run(runner(1.0)) == (1.0, " beta")
     assert len(search.merits) == 6
     assert search.real_seconds == 6 * len(SEEDS)
 
 
 def test_an_optimum_at_the_edge_extends_the_grid() -> None:
-    search = Search(grid())
+    search = GridSearch(grid())
     assert search.run(runner(8.0)) == (8.0, " beta")
     assert sorted({rate for rate, _ in search.merits}) == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0]
     assert search.record()["at_the_edge"] is False
-    small = Search(grid())
+    small = GridSearch(grid())
     assert small.run(runner(0.25)) == (0.25, " beta")
 
 
 def test_a_rule_may_end_the_extension() -> None:
-    search = Search(grid(largest=2.0))
+    search = GridSearch(grid(largest=2.0))
     assert search.run(runner(8.0)) == (2.0, " beta")
     assert search.record()["at_the_edge"] is True
 
@@ -64,7 +72,7 @@ def test_without_a_committed_choice_the_first_seed_decides() -> None:
 
 
 def test_a_committed_choice_wins_and_may_lie_beyond_the_grid(tmp_path) -> None:
-    search = Search(grid())
+    search = GridSearch(grid())
     search.run(runner(8.0))
     write_choice(tmp_path, "quick", search)
     choices = read_choices(tmp_path, "quick")

@@ -101,3 +101,19 @@ def test_simulated_limits_are_the_closed_forms(kept) -> None:
     )
     assert verdict(objective_inconsistency.findings("quick", known), "Eq. (28)") is Verdict.REPRODUCED
     assert verdict(objective_inconsistency.findings("quick", known), "FedNova-VR") is Verdict.REPRODUCED
+
+
+def test_a_rule_that_is_beaten_is_judged_seed_by_seed() -> None:
+    from fedpace.reproduce import robustness
+
+    def judge(over: float) -> Verdict:
+        shares = robustness.SHARES["quick"]
+        names = [
+            robustness._name("iid", "synchronous", "trimmed mean 0.2", "scale", share)
+            for share in (min(shares), max(shares))
+        ]
+        made = results({names[0]: flat(0.8), names[1]: flat(over)})
+        return verdict([robustness._fails_past_its_point("quick", made)], "fails visibly")
+
+    assert judge(0.1) is Verdict.REPRODUCED
+    assert judge(0.8) is Verdict.CONTRADICTED

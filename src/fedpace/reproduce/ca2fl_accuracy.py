@@ -14,9 +14,9 @@ from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, NamedTask
 from fedpace.reproduce.comparison import Comparison, above, as_cheap, as_good, final_accuracy
 from fedpace.reproduce.experiment import (
+    ClaimSource,
     Finding,
     Procedure,
-    Source,
     Table,
     compared,
     not_run,
@@ -227,7 +227,7 @@ def _two_bits(results: Results, alpha: float) -> Finding:
         note=note,
         comparisons=(below,),
         family="Table 1",
-        source=Source.PAPER if alpha == 0.3 else Source.OWN,
+        source=ClaimSource.PAPER if alpha == 0.3 else ClaimSource.OWN,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from fedpace.disk import files
 from fedpace.errors import ConfigError
 from fedpace.reproduce.comparison import Comparison
-from fedpace.reproduce.experiment import Finding, Source, Verdict
+from fedpace.reproduce.experiment import ClaimSource, Finding, Verdict
 from fedpace.reproduce.judgement import settled
 
 VERDICTS = "verdicts.json"
@@ -121,7 +121,7 @@ def _finding(row: Mapping[str, Any]) -> Finding:
         row["ours"],
         Verdict(row["verdict"]),
         row["note"],
-        source=Source(row["source"]),
+        source=ClaimSource(row["source"]),
         seeds=row["seeds"],
         p=row["p"],
         interval=None if interval is None else (interval[0], interval[1]),

@@ -30,7 +30,7 @@ class Verdict(StrEnum):
     NOT_RUN = "not run"
 
 
-class Source(StrEnum):
+class ClaimSource(StrEnum):
     PAPER = "paper"
     OWN = "own"
     TOY = "toy"  # expected from a small study of the specification
@@ -50,7 +50,7 @@ class Finding:
     note: str = ""
     comparisons: tuple[Comparison, ...] = ()
     family: str = ""
-    source: Source = Source.PAPER
+    source: ClaimSource = ClaimSource.PAPER
     seeds: int = 0  # 0: checked exactly, or not judged
     p: float | None = None
     interval: tuple[float, float] | None = None

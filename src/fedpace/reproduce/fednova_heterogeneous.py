@@ -39,7 +39,7 @@ FLOWER = Table(
 
 
 @dataclass(frozen=True, slots=True)
-class Bed:
+class Testbed:
     """Data, network and rates of one set of runs."""
 
     task: NamedTask
@@ -58,11 +58,11 @@ class Bed:
         }
 
 
-BEDS: Mapping[str, Mapping[str, Bed]] = {
+BEDS: Mapping[str, Mapping[str, Testbed]] = {
     "quick": {
-        "synthetic(1,1)": Bed(NamedTask("synthetic", "natural", "softmax", 30), 20, 0.001, 100, 4),
-        "digits": Bed(NamedTask("digits", "dirichlet:0.1,min=10", "mlp", 16), 10, 0.03, 100, 4),
-        "Fashion-MNIST": Bed(
+        "synthetic(1,1)": Testbed(NamedTask("synthetic", "natural", "softmax", 30), 20, 0.001, 100, 4),
+        "digits": Testbed(NamedTask("digits", "dirichlet:0.1,min=10", "mlp", 16), 10, 0.03, 100, 4),
+        "Fashion-MNIST": Testbed(
             NamedTask("fashion-mnist", "dirichlet:0.1,min=10", "mlp:32", 16),
             32,
             0.02,
@@ -72,8 +72,8 @@ BEDS: Mapping[str, Mapping[str, Bed]] = {
         ),
     },
     "full": {
-        "synthetic(1,1)": Bed(NamedTask("synthetic", "natural", "softmax", 30), 20, 0.02, 200, 4),
-        "CIFAR-10": Bed(NamedTask("cifar10", "dirichlet:0.1,min=10", "vgg11", 16), 32, 0.05, 100, 2),
+        "synthetic(1,1)": Testbed(NamedTask("synthetic", "natural", "softmax", 30), 20, 0.02, 200, 4),
+        "CIFAR-10": Testbed(NamedTask("cifar10", "dirichlet:0.1,min=10", "vgg11", 16), 32, 0.05, 100, 2),
     },
 }
 
@@ -114,7 +114,7 @@ def _variant(place: str, where: str) -> str:
     return _name(place, "FedNova", solver, "E ~ U(2,5)") if solver else f"{place} FedNova, {where} momentum"
 
 
-def _rule(method: str, solver: str, epochs: str, bed: Bed) -> Algorithm:
+def _rule(method: str, solver: str, epochs: str, bed: Testbed) -> Algorithm:
     work, mu = bed.work(solver, epochs), PROX[epochs] if solver == "proximal" else 0.0
     if method == "FedNova":
         return algorithms.fednova(prox_mu=mu, **work)
@@ -123,11 +123,11 @@ def _rule(method: str, solver: str, epochs: str, bed: Bed) -> Algorithm:
     return algorithms.fedavg(weighting="samples", **work)
 
 
-def _nova_prox(epochs: str, bed: Bed) -> Algorithm:
+def _nova_prox(epochs: str, bed: Testbed) -> Algorithm:
     return algorithms.fednova(prox_mu=PROX[epochs], tau_eff="steps", **bed.work("proximal", epochs))
 
 
-def _momentum(where: str, bed: Bed) -> Algorithm:
+def _momentum(where: str, bed: Testbed) -> Algorithm:
     """Undamped server momentum, as in the paper's code; with the client rate that keeps the step size."""
     work = bed.work("momentum" if where == "hybrid" else "SGD", "E ~ U(2,5)")
     work["client_lr"] *= 0.25  # ten past updates add up on the server
@@ -166,7 +166,7 @@ def _better(results: Results, place: str, solver: str, epochs: str) -> Finding:
     return Finding(claim, SHOWN, text, comparisons=(comparison,), family=f"Figure 6, {place}")
 
 
-def _rounds(results: Results, place: str, bed: Bed) -> Finding:
+def _rounds(results: Results, place: str, bed: Testbed) -> Finding:
     claim = f"FedNova needs about half the rounds for FedAvg's final accuracy, {place}"
     pairs = [
         [_name(place, m, s, e) for m in ("FedAvg", "FedNova")]
@@ -259,7 +259,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     return {"solvers": figure}
 
 
-def _panel(axes: Axes, results: Results, place: str, bed: Bed, solver: str) -> None:
+def _panel(axes: Axes, results: Results, place: str, bed: Testbed, solver: str) -> None:
     if solver not in bed.solvers:
         axes.set_axis_off()
         return

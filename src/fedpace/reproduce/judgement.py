@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fedpace import statistics
 from fedpace.reproduce.comparison import Comparison
-from fedpace.reproduce.experiment import OWN, Finding, Reproduction, Source, Verdict
+from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Reproduction, Verdict
 from fedpace.reproduce.results import Results
 
 LEVEL = 0.05
@@ -30,7 +30,7 @@ def settled(edition: str, claims: Sequence[Finding]) -> list[Finding]:
 
 
 def _sourced(claim: Finding) -> Finding:
-    return replace(claim, source=Source.OWN) if claim.published == OWN else claim
+    return replace(claim, source=ClaimSource.OWN) if claim.published == OWN else claim
 
 
 def _weighed(claim: Finding) -> Finding:

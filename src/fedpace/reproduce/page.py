@@ -12,7 +12,7 @@ from fedpace.errors import ConfigError
 from fedpace.record.report import plot
 from fedpace.reproduce import evidence
 from fedpace.reproduce.estimate import duration
-from fedpace.reproduce.experiment import EDITIONS, Finding, Reproduction, Source, Table, Verdict
+from fedpace.reproduce.experiment import EDITIONS, ClaimSource, Finding, Reproduction, Table, Verdict
 from fedpace.reproduce.judgement import FEW
 from fedpace.reproduce.judgement import findings as judged_findings
 from fedpace.reproduce.results import Results
@@ -128,7 +128,7 @@ def _verdict_table(findings: Sequence[Finding]) -> str:
 
 
 def _claim(finding: Finding) -> str:
-    return finding.claim if finding.source is Source.PAPER else f"{finding.claim} *({finding.source})*"
+    return finding.claim if finding.source is ClaimSource.PAPER else f"{finding.claim} *({finding.source})*"
 
 
 def _p(finding: Finding) -> str:
@@ -239,9 +239,9 @@ def _known(experiment: Reproduction, folder: Path) -> list[tuple[str, Finding]]:
 def _counts(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
     """Claims by source and verdict."""
     titles = {
-        Source.PAPER: "claims of papers",
-        Source.OWN: "our own",
-        Source.TOY: "expected from toy studies",
+        ClaimSource.PAPER: "claims of papers",
+        ClaimSource.OWN: "our own",
+        ClaimSource.TOY: "expected from toy studies",
     }
     found = Counter((finding.source, finding.verdict) for finding in findings)
     return [

@@ -24,7 +24,7 @@ from fedpace.reproduce.finished_runs import FinishedRuns
 from fedpace.reproduce.outcome import Outcome, Watch
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tuning import SEEDS as TUNING_SEEDS
-from fedpace.reproduce.tuning import Grid, Search
+from fedpace.reproduce.tuning import Grid, GridSearch
 
 Job = tuple[Cell, int]
 Told = Callable[[Cell, int, Outcome, int], None]  # cell, seed, outcome, how many are left
@@ -55,7 +55,7 @@ def _tuned(experiment: Reproduction, edition: str, kept: FinishedRuns) -> list[G
 
 
 def tune(
-    experiment: Reproduction, edition: str, kept: FinishedRuns, jobs: int, told: Callable[[Search], None]
+    experiment: Reproduction, edition: str, kept: FinishedRuns, jobs: int, told: Callable[[GridSearch], None]
 ) -> None:
     """Every grid on the seeds for tuning; `told` hears of each as it is decided."""
 
@@ -67,7 +67,7 @@ def tune(
         )
 
     for grid in experiment.procedure.grids(edition):
-        search = Search(grid)
+        search = GridSearch(grid)
         search.run(runner)
         told(search)
 

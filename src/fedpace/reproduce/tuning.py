@@ -58,7 +58,7 @@ class Grid:
 
 
 @dataclass(slots=True)
-class Search:
+class GridSearch:
     """The tuning of one grid: what was tried, and at what cost."""
 
     grid: Grid
@@ -134,7 +134,7 @@ def read_choices(folder: Path, edition: str) -> dict[str, Setting]:
     return {name: (row["rate"], row["other"]) for name, row in _read(folder).get(edition, {}).items()}
 
 
-def write_choice(folder: Path, edition: str, search: Search) -> Path:
+def write_choice(folder: Path, edition: str, search: GridSearch) -> Path:
     """Other choices stay."""
     known = _read(folder)
     known.setdefault(edition, {})[search.grid.name] = search.record()

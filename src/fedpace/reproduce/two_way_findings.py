@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fedpace.reproduce.comparison import Comparison, Measure, above, final_accuracy, no_worse
-from fedpace.reproduce.experiment import OWN, Finding, Source, not_run, not_tested
+from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_run, not_tested
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 from fedpace.reproduce.two_way_cells import (
@@ -163,7 +163,7 @@ def _fedcams(results: Results, place: Place) -> Finding:
     claim = f"FedCAMS at 1/8 within a point of FedAMS at 6 times smaller uploads ({where(place)})"
     published = "expected from a toy study"
     if _missing(results, place, "FedCAMS 1/8", "FedAMS"):
-        return replace(not_run(claim, published), source=Source.TOY)
+        return replace(not_run(claim, published), source=ClaimSource.TOY)
     ours, full = (accuracy(results, place, m) for m in ("FedCAMS 1/8", "FedAMS"))
     ratio = traffic(results, place, "FedAMS", "up") / traffic(results, place, "FedCAMS 1/8", "up")
     comparisons = (
@@ -171,7 +171,9 @@ def _fedcams(results: Results, place: Place) -> Finding:
         _times(results, place, 6.0, "FedAMS", "FedCAMS 1/8", _uploaded),
     )
     text = f"{ours:.1f} % against {full:.1f} %, uploads {ratio:.1f} times smaller"
-    return Finding(claim, published, text, comparisons=comparisons, family=where(place), source=Source.TOY)
+    return Finding(
+        claim, published, text, comparisons=comparisons, family=where(place), source=ClaimSource.TOY
+    )
 
 
 def _within_a_point(results: Results, place: Place, method: str, other: str) -> Comparison:

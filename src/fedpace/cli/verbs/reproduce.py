@@ -98,7 +98,7 @@ def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
 def _tune(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
     from fedpace.reproduce.estimate import estimate
     from fedpace.reproduce.run import tune, tuning_jobs
-    from fedpace.reproduce.tuning import Search, write_choice
+    from fedpace.reproduce.tuning import GridSearch, write_choice
 
     todo = tuning_jobs(experiment, args.edition, kept)
     said = estimate(todo) if todo else "nothing to run"
@@ -106,7 +106,7 @@ def _tune(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace
     if args.estimate:
         return
 
-    def told(search: Search) -> None:
+    def told(search: GridSearch) -> None:
         path = write_choice(Path(args.out) / experiment.name, args.edition, search)
         rate, other = search.best
         print(f"{search.grid.name}: rate {rate:g}{', ' + other if other else ''} ({path})")
