@@ -74,3 +74,27 @@ def test_words_that_make_no_rule_are_refused(dp, said, capsys):
 def test_what_privacy_refuses_is_refused_here_too(capsys):
     assert main(["run", "ca2fl", "--rounds", "1", "--dp", "noise=1"]) == 2
     assert "cached" in capsys.readouterr().err
+
+
+def test_an_experiment_file_keeps_the_privacy(tmp_path):
+    file = str(tmp_path / "private.toml")
+    run = written(tmp_path, "--rounds", "2", "--dp", "noise=2,delta=0.01", "--save-as", file)
+    assert 'dp = "noise=2,delta=0.01"' in (tmp_path / "private.toml").read_text(encoding="utf-8")
+    assert main(["run", file, "--json", str(tmp_path / "again.json"), "--quiet"]) == 0
+    assert json.loads((tmp_path / "again.json").read_text())["privacy"] == run["privacy"]
+
+
+def test_a_sweep_says_what_its_runs_cost_together(capsys):
+    words = [
+        *POISSON,
+        *QUIET,
+        "--rounds",
+        "1",
+        "--dp",
+        "noise=2,delta=0.01",
+        "--no-store",
+        "--processes",
+        "1",
+    ]
+    assert main(["sweep", "fedavg", *words, "--grid", "client_lr=0.1,0.2"]) == 0
+    assert "2 runs together: (" in capsys.readouterr().out

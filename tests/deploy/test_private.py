@@ -12,6 +12,8 @@ import fedpace
 from fedpace.algorithm import Algorithm
 from fedpace.deploy import genesis, replay
 from fedpace.deploy.journal.files import DiskFiles
+from fedpace.deploy.plan import RunPlan
+from fedpace.deploy.projects.settings import read_settings
 from fedpace.errors import ConfigError
 from fedpace.privacy import ClientDP
 
@@ -70,3 +72,14 @@ def test_a_deployment_stops_before_its_budget_is_exceeded(tmp_path: Path) -> Non
     assert spent is not None
     run = Bed(private("fedavg", noise_multiplier=3.0, epsilon=spent.epsilon), tmp_path).run()
     assert len(run.history) == 2 and run.stopped is not None and "allows 2 steps" in run.stopped
+
+
+def test_a_study_says_its_privacy_in_its_file(tmp_path: Path) -> None:
+    """Clients see it in the plan, before they agree to anything."""
+    rule = "ClientDP(clip=0.5, noise_multiplier=1.1, delta=1e-06, epsilon=8)"
+    run = '[run]\nalgorithm = "fedavg(client_lr=0.1)"\nclients = 50\nrounds = 10\n'
+    (tmp_path / "run.toml").write_text(f'{run}[rules]\nprivacy = "{rule}"\n', encoding="utf-8")
+    algorithm = read_settings(tmp_path).built({})
+    assert algorithm.privacy == ClientDP(0.5, 1.1, 1e-6, 8)
+    plan = RunPlan.of(algorithm)
+    assert "ClientDP(clip=0.5" in plan.text and RunPlan.read(plan.text).algorithm == algorithm

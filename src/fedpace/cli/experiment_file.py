@@ -30,6 +30,7 @@ _EXPERIMENT: dict[str, object] = {
     "seed": Whole,
     "evaluate_every": (Whole, str),
     "stop": dict,
+    "dp": str,
     "compute": str,
     "device": str,
     "precision": str,

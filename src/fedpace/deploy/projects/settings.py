@@ -27,6 +27,7 @@ RULES = (
     "aggregate",
     "server_opt",
     "correction",
+    "privacy",
 )  # fields that may be replaced
 _SHAPES: dict[str, dict[str, object]] = {
     "run": {
