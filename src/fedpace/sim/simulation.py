@@ -20,7 +20,6 @@ from fedpace.sim.population import Devices
 from fedpace.sim.timeline import Phase, Timeline
 from fedpace.sim.training import TrainingPromises
 from fedpace.spill import Slab
-from fedpace.vector import Vector
 
 
 @dataclass(slots=True)
@@ -270,7 +269,7 @@ class Simulation:
             self.training.promise(client, session, self.state.tally, self._will_be_sent(client, session))
         return session
 
-    def _upload(self, client: Client) -> Vector:
+    def _upload(self, client: Client) -> None:
         """Train the session in the send buffer, encode its update and send it."""
         session = client.state.outbox
         assert session is not None
@@ -281,7 +280,6 @@ class Simulation:
         if not self.config.exact and "update" in update.frames:
             self._tell(Observer.lossy, "up", delta, self.server.used(update))
         self.state.line.at(until, Phase.UPLINK, client.number, update.session)
-        return delta
 
     def _drop(self, client: Client) -> None:
         """A session fails, or there is none as expected; a client that trains continuously starts again by itself."""
