@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from fedpace.reproduce.comparison import Comparison, above, final_accuracy, no_worse
 from fedpace.reproduce.experiment import OWN, Finding, Procedure, compared, not_run, reproduction
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.robustness_cells import (
