@@ -17,6 +17,7 @@ from fedpace.client.state import ClientState, Delivery, Memories, Session
 from fedpace.link import CONTROL, NonFiniteError, Plain
 from fedpace.link.protocol import Downlink, Uplink
 from fedpace.link.wire import frame as wire
+from fedpace.local import at_step
 from fedpace.pace.protocol import Behaviour, Continuous, Interruptible
 from fedpace.random import stream
 from fedpace.server.messages import WHOLE_MODEL, Parcel, Receipt, Update
@@ -249,7 +250,7 @@ class Client:
         frame, up = config.up.send(sent, s.up, session.context, rng)
         if rule is None:
             return {"update": frame}, Memories(up, None)
-        lr = config.algorithm.local.lr
+        lr = at_step(config.algorithm.local, session.round).lr
         extra, control = rule.after(s.control, session.correction, delta, a_norm1, lr)
         return {"update": frame, "control": CONTROL.encode(extra, rng)}, Memories(up, control)
 

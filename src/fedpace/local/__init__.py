@@ -1,5 +1,6 @@
 """Stop 1: local training: the rule, the number of local steps, and the weights of the gradients."""
 
+from fedpace.local.by_step import Cosine, ScheduledSGD, StepDecay, Warmup, at_step
 from fedpace.local.correction import Correction
 from fedpace.local.descend import clipped, descend, descend_until
 from fedpace.local.scaffold import Scaffold
@@ -11,10 +12,15 @@ from fedpace.local.variance_reduced import VarianceReduced
 __all__ = [
     "SGD",
     "Correction",
+    "Cosine",
     "Scaffold",
+    "ScheduledSGD",
+    "StepDecay",
     "Stopped",
     "Torch",
     "VarianceReduced",
+    "Warmup",
+    "at_step",
     "clipped",
     "descend",
     "descend_until",

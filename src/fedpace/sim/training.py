@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from fedpace.client import Client, Session
 from fedpace.compute.protocol import Engine, Request
+from fedpace.local import at_step
 from fedpace.server import Update
 from fedpace.sim.hostile import Attackers
 from fedpace.sim.observer import Tally
@@ -73,7 +74,7 @@ def request(client: Client, session: Session) -> Request:
         session=session.number,
         start=session.start,
         version=session.version,
-        local=client.config.algorithm.local,
+        local=at_step(client.config.algorithm.local, session.round),
         steps=session.steps,
         seed=client.config.seed,
         correction=session.correction,
