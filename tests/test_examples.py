@@ -43,3 +43,22 @@ def test_normalised_averaging_ends_nearest_to_the_optimum():
     text = printed("unequal_work.py")
     away = {name: float(value) for name, value in re.findall(r"^(\w+) +ends (\d\.\d\d)", text, re.MULTILINE)}
     assert away["FedNova"] < away["FedProx"] < away["FedAvg"]
+
+
+def test_only_lora_adapters_travel():
+    for needed in ("peft", "transformers"):
+        pytest.importorskip(needed)
+    text = printed("lora.py")
+    sent, everything = (int(n.replace(",", "")) for n in re.search(r"([\d,]+) of ([\d,]+)", text).groups())
+    before, after = (float(n) for n in re.findall(r"loss (\d\.\d\d)", text))
+    assert sent < everything / 5 and after < before
+
+
+@pytest.mark.long
+def test_a_smaller_budget_costs_accuracy_and_none_is_exceeded():
+    text = printed("private.py")
+    rows = {name: float(value) for name, value in re.findall(r"^(\w.+?) {2,}(0\.\d{3}) ", text, re.MULTILINE)}
+    assert rows["fedavg"] > rows["fedavg, epsilon 8"] > rows["fedavg, epsilon 1"] > 0.3
+    for name, spent in re.findall(r"epsilon ([\d.]+) .+\(([\d.]+), 0\.0001\)-DP", text):
+        assert 0 < float(spent) <= float(name)
+    assert "contributions left, of 4 each" in text and "guesses right" in text

@@ -15,9 +15,9 @@ from fedpace.errors import require, require_number
 from fedpace.limits import Limits
 from fedpace.link import Dense, as_downlink, as_uplink
 from fedpace.link.protocol import Downlink, Uplink, bound
-from fedpace.local import SGD
 from fedpace.local.correction import Correction
 from fedpace.pace import Pace, Rounds
+from fedpace.privacy.client_dp import ClientDP
 from fedpace.server_opt import Momentum
 from fedpace.server_opt.protocol import ServerOpt
 from fedpace.vector import Layout
@@ -32,7 +32,7 @@ STOPS = {  # the rules in the order of an update's journey, as a notebook shows 
     "server_opt": "server step",
     "clip": "clipped at",
 }
-GUARDS = ("clip", "limits")  # printed only where they differ from the defaults
+GUARDS = ("clip", "limits", "privacy")  # printed only where they differ from the defaults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -43,7 +43,7 @@ class Algorithm:
     scaled down and counted. `limits` bounds what clients claim.
     """
 
-    local: SGD  # 1: local training
+    local: Any  # 1: local training: SGD, or Torch for any optimizer of torch
     pace: Pace = Rounds()  # 0: client scheduling, and when the server takes a step
     up: Any = Dense()  # 2: a codec, or a link around one
     down: Any = Dense()
@@ -53,12 +53,16 @@ class Algorithm:
     per_tensor: bool = False  # codecs work tensor by tensor instead of on the flat vector
     clip: float | None = None
     limits: Limits = Limits()
+    privacy: ClientDP | None = None  # noise on the clipped sum, and its accounting
     name: str = ""
 
     def __post_init__(self) -> None:
         if self.clip is not None:
             require_number(self.clip, "clip", above=0, below=math.inf, allowed="> 0, or None")
         require(isinstance(self.limits, Limits), "limits", self.limits, "a fedpace.limits.Limits")
+        if self.privacy is not None:
+            private = "a fedpace.privacy.ClientDP, or None"
+            require(isinstance(self.privacy, ClientDP), "privacy", self.privacy, private)
         refuse_impossible(self)
 
     def __repr__(self) -> str:

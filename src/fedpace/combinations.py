@@ -11,22 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedpace.aggregate import Mixing, Normalised, PerStep, Pooled, Weighted
+from fedpace.aggregate import Cached, Mean, Mixing, Normalised, PerStep, Pooled, Weighted
 from fedpace.errors import ConfigError, require, require_flag
-from fedpace.link import LazyModel
+from fedpace.link import Lazy, LazyModel
 from fedpace.pace import (
+    Arrivals,
     Buffered,
     ByShare,
     Immediate,
     Interrupting,
+    Poisson,
+    Polled,
     Replayed,
     Rounds,
+    Uniform,
     WithReplacement,
 )
 
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
 
+RULES = ("local", "pace", "up", "down", "aggregate", "server_opt", "correction")  # fields of Algorithm
 KINDS = {
     "pace": "dispatch",
     "aggregate": "add",
@@ -74,6 +79,22 @@ def _selects(a: Algorithm, *rules: type[Any]) -> bool:
     return isinstance(getattr(a.pace, "select", None), rules)
 
 
+def _private(a: Algorithm, *aggregations: type[Any]) -> bool:
+    return a.privacy is not None and (not aggregations or isinstance(a.aggregate, aggregations))
+
+
+def _counts_twice(a: Algorithm) -> bool:
+    """One client may be in a step more than once."""
+    refills = isinstance(a.pace, Buffered) and a.pace.dispatch_mode == "immediate" and a.pace.buffer > 1
+    piles_up = isinstance(a.pace, Arrivals) and not a.pace.distinct
+    return refills or piles_up or _selects(a, WithReplacement, ByShare)
+
+
+def _sampled(a: Algorithm) -> bool:
+    """Sampling hides who takes part."""
+    return isinstance(a.pace, Rounds) and _selects(a, Uniform, Poisson)
+
+
 REFUSALS: tuple[Refusal, ...] = (
     Refusal(
         "selection by sample share, and weighting by samples",
@@ -104,6 +125,12 @@ REFUSALS: tuple[Refusal, ...] = (
         "there is no ||a||_1 to divide by",
         "use fedpace.local.SGD, or give the rule an `a_norm1(k)`",
         lambda a: isinstance(a.aggregate, Normalised) and not hasattr(a.local, "a_norm1"),
+    ),
+    Refusal(
+        "a correction, and a local rule without known gradient weights",
+        "the mean gradient is the update divided by client_lr ||a||_1",
+        "use fedpace.local.SGD",
+        lambda a: a.correction is not None and not hasattr(a.local, "a_norm1"),
     ),
     Refusal(
         "an aggregation rule that compares updates (Krum), and steps of fewer updates than it needs",
@@ -149,11 +176,88 @@ REFUSALS: tuple[Refusal, ...] = (
             _judges_by_steps(a) and not (isinstance(a.pace, Rounds) and a.pace.clients_per_round is None)
         ),
     ),
+    Refusal(
+        "Poisson sampling, and anything but rounds",
+        "cohorts of random size fit neither a number of places nor a number of draws",
+        'use Rounds, or select="uniform"',
+        lambda a: _selects(a, Poisson) and not isinstance(a.pace, Rounds),
+    ),
+    Refusal(
+        "privacy, and cached calibration (Cached)",
+        "a client's cached update moves the model in steps it takes no part in, which no accountant counts",
+        "use Mean",
+        lambda a: _private(a, Cached),
+    ),
+    Refusal(
+        "privacy, and averaging by local work (Normalised, PerStep)",
+        "one client's number of steps scales the updates of all others",
+        "average with Mean",
+        lambda a: _private(a, Normalised, PerStep),
+    ),
+    Refusal(
+        "privacy, and aggregation against the start model (Mixing, Pooled)",
+        "what is added is not the client's clipped update",
+        "add updates with Mean",
+        lambda a: _private(a, Mixing, Pooled),
+    ),
+    Refusal(
+        "privacy, and any aggregation but a sum of clipped updates (the robust rules among them)",
+        "how far one client moves a median, or a choice of updates, is not bounded by its clip",
+        "use Mean, or Weighted with a sample_limit",
+        lambda a: _private(a) and not isinstance(a.aggregate, Mean | Weighted),
+    ),
+    Refusal(
+        "privacy, and weighting by samples without a limit",
+        "one client's samples would decide how much it counts",
+        "use ClientDP(sample_limit=...): a client counts min(n, limit) / limit",
+        lambda a: _private(a, Weighted) and a.privacy.sample_limit is None,  # type: ignore[union-attr]
+    ),
+    Refusal(
+        "privacy, and a correction",
+        "the control vector beside the update is neither clipped with it nor accounted for",
+        "use an algorithm without control variates",
+        lambda a: _private(a) and a.correction is not None,
+    ),
+    Refusal(
+        "privacy, and a lazy uplink",
+        "a held value counts again in steps for which the client computed nothing",
+        "use a codec, with or without error feedback: updates are clipped after decoding",
+        lambda a: _private(a) and isinstance(a.uplink, Lazy),
+    ),
+    Refusal(
+        "privacy, and pacing in which a client can count twice in a step",
+        "its two updates together are longer than the clip",
+        'use select="uniform", dispatch="batch" or Arrivals(distinct=True)',
+        lambda a: _private(a) and _counts_twice(a),
+    ),
+    Refusal(
+        "a limit of contributions, and rounds of sampled clients",
+        "sampling hides a client only if it can be drawn in every round",
+        "leave contributions out: epsilon counts the rounds",
+        lambda a: (
+            a.privacy is not None
+            and a.privacy.contributions is not None
+            and not a.privacy.tree
+            and _sampled(a)
+        ),
+    ),
+    Refusal(
+        "privacy by trees, and pacing that does not choose who starts (Polled, Arrivals, Interrupting)",
+        "a client may contribute once per tree, and what it computes after that would be lost",
+        'use rounds or buffered pacing, or mechanism="gaussian"',
+        lambda a: (
+            a.privacy is not None and a.privacy.tree and isinstance(a.pace, Polled | Arrivals | Interrupting)
+        ),
+    ),
 )
 
 
 def refuse_impossible(algorithm: Algorithm) -> None:
     """Raise ConfigError for a value that is not a rule, and for the first refusal that applies."""
+    for place in RULES:
+        rule = getattr(algorithm, place)
+        written = getattr(rule, "__name__", "")
+        require(not isinstance(rule, type), place, rule, f"a value, with its brackets: {written}(...)")
     for place, method in KINDS.items():
         rule = getattr(algorithm, place)
         require(hasattr(rule, method), place, rule, f"a rule of fedpace.{place}")

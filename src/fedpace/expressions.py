@@ -13,7 +13,14 @@ from fedpace.errors import ConfigError, unknown
 from fedpace.untrusted import brief
 
 MOST = 2**31 - 1  # of anything that is counted: clients, server steps
-_RULES = ("pace", "local", "link", "aggregate", "server_opt")  # where the classes in a value may come from
+_RULES = (
+    "pace",
+    "local",
+    "link",
+    "aggregate",
+    "server_opt",
+    "privacy.client_dp",
+)  # where the classes in a value may come from
 
 Constructors = Mapping[str, Callable[..., Any]]
 

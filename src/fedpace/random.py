@@ -24,6 +24,8 @@ PURPOSES = (
     "data",  # synthetic data
     "hostile",  # which clients attack
     "attack",  # what they send
+    "audit",  # canaries
+    "privacy",  # noise on sums, in simulations
 )
 
 

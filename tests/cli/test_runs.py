@@ -214,7 +214,10 @@ def test_deleted_runs_are_gone(fedpace) -> None:
             ["run", "fedavg", "--checkpoint-every", "soon"],
             "run: checkpoint every must be steps (100) or real",
         ),
-        (["runs", "export", "-o", "a.xls"], "runs: --output must end in .csv or .parquet; got 'a.xls'"),
+        (
+            ["runs", "export", "-o", "a.xls"],
+            "runs: --output must end in .csv, .parquet or .toml; got 'a.xls'",
+        ),
         (["report", "day"], "report: run must be one of night; got 'day'"),
     ],
 )
@@ -245,3 +248,38 @@ def test_every_command_of_the_manual_parses() -> None:
         _, verb, *words = shlex.split(line)
         assert verb in VERBS
         parser_of(verb).parse_args(words)
+
+
+def test_a_run_gets_longer_and_equals_one_of_that_length(fedpace, tmp_path) -> None:
+    words = ("run", "fedgm", *SMALL, "--set", "beta=0.5")
+    fedpace(*words, "--name", "night")
+    assert fedpace("resume", "night", "--rounds", 6, "--quiet", "--json", tmp_path / "a.json").code == 0
+    longer = [
+        *words[:2],
+        "--clients",
+        10,
+        "--model",
+        "softmax",
+        "--rounds",
+        6,
+        "--quiet",
+        "--set",
+        "beta=0.5",
+    ]
+    fedpace(*longer, "--no-store", "--json", tmp_path / "b.json")
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    entry = Store()["night"]
+    assert entry.rounds == 6 and entry.arguments[entry.arguments.index("--rounds") + 1] == "6"
+    said = fedpace("resume", "night", "--rounds", 5)
+    assert said.code == 2 and "rounds must be a whole number >= 6; got 5" in said.err
+
+
+def test_a_run_of_a_python_program_is_resumed_by_its_name(fedpace, tmp_path) -> None:
+    from fedpace import algorithms, simulate, tasks
+
+    task = tasks.load("digits", clients=10, model="softmax")
+    run = simulate(algorithms.fedgm(), task, rounds=4, store="from/python")
+    assert fedpace("resume", "from/python", "--quiet", "--json", tmp_path / "a.json").code == 0
+    assert (tmp_path / "a.json").read_text() == run.to_json()
+    assert fedpace("resume", "from/python", "--rounds", 6, "--quiet").code == 0
+    assert len(Store().history(Store()["from/python"].id)) == 6

@@ -175,7 +175,7 @@ def test_an_axis_may_have_ten_thousand_values_and_a_grid_a_hundred_thousand(fedp
     said = fedpace("sweep", "fedgm", "--grid", *grid, *EXPERIMENT, "--quiet")
     assert (said.code, said.err) == (
         2,
-        "fedpace sweep: --grid must be at most 100,000 combinations; got 251001\n",
+        "fedpace sweep: grid must be at most 100,000 combinations; got 251001\n",
     )
 
 

@@ -6,13 +6,41 @@ from pathlib import Path
 import pytest
 
 from fedpace import algorithms as a
-from fedpace.aggregate import Krum, Mean, Mixing, Normalised, PerStep, Pooled, Weighted
+from fedpace.aggregate import (
+    Bucketed,
+    Cached,
+    CenteredClip,
+    GeometricMedian,
+    Krum,
+    Mean,
+    Median,
+    Mixing,
+    Normalised,
+    NormBound,
+    PerStep,
+    Pooled,
+    TrimmedMean,
+    Weighted,
+)
 from fedpace.algorithm import Algorithm
 from fedpace.combinations import REFUSALS, manual
 from fedpace.errors import ConfigError
 from fedpace.link import EF21, Difference, ErrorFeedback, Lazy, Plain, TopK
 from fedpace.local import SGD, Scaffold
-from fedpace.pace import Buffered, ByShare, Interrupting, Replayed, Rounds, WithReplacement
+from fedpace.pace import (
+    Arrivals,
+    Buffered,
+    ByShare,
+    Immediate,
+    Interrupting,
+    Poisson,
+    Polled,
+    Replayed,
+    Rounds,
+    Uniform,
+    WithReplacement,
+)
+from fedpace.privacy import ClientDP
 
 LOCAL = SGD(0.1, steps=1)
 DOCS = Path(__file__).parents[2] / "docs" / "combinations.md"
@@ -27,6 +55,7 @@ REFUSED = [
     dict(pace=Buffered(2, 4, "batch", WithReplacement())),
     dict(local=SGD(0.1, epochs=(1, 3)), aggregate=Normalised(), up=ErrorFeedback(TopK(0.5))),
     dict(local=NoWeights(), aggregate=Normalised()),
+    dict(local=NoWeights(), correction=Scaffold()),
     dict(pace=Rounds(4), aggregate=Krum(1)),
     dict(pace=Interrupting(2, 1.0), correction=Scaffold()),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Mean()),
@@ -34,6 +63,17 @@ REFUSED = [
     dict(down=Difference(TopK(0.5)), aggregate=Mixing()),
     dict(down=Difference(TopK(0.5)), pace=Replayed(3, 2)),
     dict(up=Lazy("lag", tau=1.0), pace=Rounds(2)),
+    dict(pace=Buffered(2, 4, "batch", Poisson())),
+    dict(privacy=ClientDP(), aggregate=Cached()),
+    dict(privacy=ClientDP(), aggregate=Normalised()),
+    dict(privacy=ClientDP(), aggregate=Mixing()),
+    dict(privacy=ClientDP(), aggregate=Median()),
+    dict(privacy=ClientDP(), aggregate=Weighted()),
+    dict(privacy=ClientDP(), correction=Scaffold()),
+    dict(privacy=ClientDP(), up=Lazy("nla", tau=0.5)),
+    dict(privacy=ClientDP(), pace=Rounds(2, WithReplacement())),
+    dict(privacy=ClientDP(contributions=3), pace=Rounds(2)),
+    dict(privacy=ClientDP(mechanism="tree"), pace=Polled(2, Uniform())),
 ]
 
 
@@ -104,3 +144,39 @@ def test_lag_ps_wants_all_clients_every_round(pace):
 
 def test_the_manual_prints_the_table():
     assert DOCS.read_text() == manual()
+
+
+ROBUST = [Median(), TrimmedMean(0.1), GeometricMedian(), Krum(1), CenteredClip(1.0), NormBound(1.0)]
+
+
+@pytest.mark.parametrize("rule", [*ROBUST, Bucketed(2, Median()), PerStep(), Pooled()], ids=str)
+def test_privacy_goes_with_a_sum_of_clipped_updates_and_nothing_else(rule):
+    with pytest.raises(ConfigError, match="privacy, and"):
+        Algorithm(local=LOCAL, aggregate=rule, privacy=ClientDP())
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        dict(pace=Rounds(2)),
+        dict(pace=Rounds(2, Poisson())),
+        dict(pace=Buffered(2, 4, "batch")),
+        dict(pace=Immediate(4), aggregate=Mean("poly")),
+        dict(pace=Arrivals(2, distinct=True)),
+        dict(pace=Polled(2, Uniform())),
+        dict(aggregate=Weighted(), privacy=ClientDP(sample_limit=100)),
+        dict(up=ErrorFeedback(TopK(0.5)), down=Difference(TopK(0.5))),
+        dict(pace=Buffered(2, 4, "batch"), privacy=ClientDP(contributions=3)),
+    ],
+    ids=str,
+)
+def test_privacy_is_allowed_with_any_pacing_that_counts_a_client_once(rules):
+    Algorithm(**({"local": LOCAL, "privacy": ClientDP()} | rules))
+
+
+@pytest.mark.parametrize(
+    "pace", [Buffered(2, 4, "immediate"), Arrivals(2), Polled(2), Rounds(2, ByShare())], ids=str
+)
+def test_privacy_refuses_pacing_in_which_a_client_can_count_twice(pace):
+    with pytest.raises(ConfigError, match="count twice in a step"):
+        Algorithm(local=LOCAL, pace=pace, privacy=ClientDP())

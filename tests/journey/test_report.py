@@ -21,6 +21,7 @@ QUIET = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --hide-scrollbars"
 )
+CHARTS = 6 + 4 + 4 + 2 + 1  # curves, timelines, staleness, participation and accuracy, partition, traffic
 ALGORITHMS = ("fedavg", "fedbuff", "ca2fl", "defedavg_niid")
 
 
@@ -42,7 +43,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_compare_and_report_on_digits(report: Path) -> None:
     text = report.read_text()
     assert all(f"{name}-digits-1" in text for name in ALGORITHMS)
-    assert text.count("<svg") == 6 + 4 + 2 + 1  # curves, timelines, staleness and participation, traffic
+    assert text.count("<svg") == CHARTS
     assert (report.parent / "compare.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -102,7 +103,7 @@ class Browser:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("width", "height", "mobile"), [(1280, 900, False), (390, 844, True)], ids=["desktop", "telephone"]
+    ("width", "height", "mobile"), [(1400, 900, False), (400, 844, True)], ids=["desktop", "telephone"]
 )
 def test_the_page_in_a_browser(report: Path, tmp_path: Path, width: int, height: int, mobile: bool) -> None:
     if not (shutil.which("chromedriver") and shutil.which("chromium")):
@@ -114,7 +115,7 @@ def test_the_page_in_a_browser(report: Path, tmp_path: Path, width: int, height:
         charts = browser.evaluate(
             "return [...document.querySelectorAll('svg.chart')].map(c => [c.clientWidth, c.clientHeight])"
         )
-        assert len(charts) == 13 and all(wide > 250 and high > 100 for wide, high in charts)
+        assert len(charts) == CHARTS and all(wide > 250 and high > 100 for wide, high in charts)
         assert browser.evaluate("return document.documentElement.scrollWidth") <= width  # nothing sticks out
         assert browser.evaluate(SMALLEST_LABEL) >= 8
         assert browser.evaluate(HOVER).startswith("fedavg-digits-1 0.")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fedpace.errors import ConfigError
-from fedpace.pace import Available, ByShare, Scripted, Uniform, WithReplacement, selection
+from fedpace.pace import Available, ByShare, Poisson, Scripted, Uniform, WithReplacement, selection
 from fedpace.pace.cohort import Cohort
 
 some = st.sets(st.integers(0, 19), max_size=20)
@@ -87,14 +87,17 @@ def test_a_script_has_no_empty_groups(groups: list[list[int]]) -> None:
 
 
 def test_selections_by_name_by_script_and_as_they_are() -> None:
-    assert (selection("uniform"), selection("replacement"), selection("share")) == (
+    assert tuple(map(selection, ("uniform", "replacement", "share", "poisson"))) == (
         Uniform(),
         WithReplacement(),
         ByShare(),
+        Poisson(),
     )
     assert selection([[0, 1]]) == Scripted([[0, 1]])
     assert selection(ByShare()) == ByShare()
-    with pytest.raises(ConfigError, match="select must be one of uniform, replacement, share, or Scripted"):
+    with pytest.raises(
+        ConfigError, match="select must be one of uniform, replacement, share, poisson, or Scripted"
+    ):
         selection("alphabetical")
 
 

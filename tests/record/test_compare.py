@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fedpace.record import Run
-from fedpace.record.report.compare import picture, real_seconds, rises
+from fedpace.record.report.compare import picture, real_seconds
+from fedpace.record.run.metrics import rises
 from fedpace.sim.observer import StepRecord
 
 

@@ -21,9 +21,9 @@ RNG = np.random.default_rng(0)  # dense frames draw nothing
 def server(
     pace: Pace, clients: int = 3, *, last: int | None = None, x: Any = (0.0, 0.0), **rules: Any
 ) -> Server:
-    samples = rules.pop("samples", None)
+    samples, noise = rules.pop("samples", None), rules.pop("noise", None)
     algorithm = Algorithm(pace=pace, local=rules.pop("local", SGD(lr=0.5, steps=2)), **rules)
-    return Server(algorithm, np.array(x), clients, last=last, samples=samples)
+    return Server(algorithm, np.array(x), clients, last=last, samples=samples, noise=noise)
 
 
 def begun(pace: Pace, clients: int = 3, **more: Any) -> Server:

@@ -14,6 +14,7 @@ import fedpace
 from fedpace.algorithms import fedavg, fedbuff
 from fedpace.errors import ConfigError
 from fedpace.record.store.store import Store
+from fedpace.sim.simulation import Simulation
 
 ROUNDS = 6
 
@@ -123,7 +124,7 @@ def test_runs_are_saved_by_study_row_and_seed_and_found_again(monkeypatch) -> No
     first = study(store="lion", workers=2)
     names = [entry.name for entry in Store().entries()]
     assert sorted(names) == sorted(f"lion/{row}/{seed}" for row in ("plain", "own-half") for seed in range(3))
-    monkeypatch.setattr(fedpace.sim.simulation.Simulation, "begin", None)  # nothing is run again
+    monkeypatch.setattr(Simulation, "begin", None)  # nothing is run again
     again = study(store="lion")
     assert again.to_csv() == first.to_csv()
     opened = fedpace.runs().study("lion")

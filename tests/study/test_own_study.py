@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fedpace.check import check_server_opt
+from fedpace.cli import main
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_study.py"
 
@@ -46,3 +48,13 @@ def test_four_algorithms_and_five_seeds_of_an_lstm(example, tmp_path) -> None:
     found.report(tmp_path / "page.html", "waves")
     page = (tmp_path / "page.html").read_text()
     assert all(row in page for row in found.rows) and "Target: accuracy 0.85" in page and "Partition" in page
+
+
+def test_the_file_gives_the_numbers_of_its_python_twin(example, tmp_path) -> None:
+    short = ["--rounds", "2", "--seeds", "1", "--workers", "1", "--no-store", "--quiet"]
+    file, text = EXAMPLE.with_suffix(".toml"), tmp_path / "found.csv"
+    assert main(["compare", str(file), *short, "--csv", str(text)]) == 0
+    with open(text) as lines:
+        found = {line["row"]: float(line["loss"]) for line in csv.DictReader(lines)}
+    twin = example.study(rounds=2, seeds=1, store=None)
+    assert found == {row: own[0].run.metrics["loss"] for row, own in twin.rows.items()}

@@ -8,6 +8,7 @@ import fedpace
 from fedpace.algorithms import fedavg
 from fedpace.errors import ConfigError
 from fedpace.record.store.store import Store
+from fedpace.sim.simulation import Simulation
 
 TASK = fedpace.tasks.quadratics([[0.0], [2.0], [4.0]], initial=[5.0])
 GRID = {"client_lr": [0.1, 0.5], "server_lr": [1.0, 0.5]}
@@ -39,7 +40,7 @@ def test_results_do_not_depend_on_the_workers_and_are_saved(monkeypatch) -> None
     assert len(Store().entries()) == 8
     assert all(entry.name.startswith("grid/client_lr-0.") for entry in Store().entries())
     assert first.table() == swept(seeds=2).table()
-    monkeypatch.setattr(fedpace.sim.simulation.Simulation, "begin", None)  # nothing is run again
+    monkeypatch.setattr(Simulation, "begin", None)  # nothing is run again
     assert swept(seeds=2, store="grid").to_csv() == first.to_csv()
 
 

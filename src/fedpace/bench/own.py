@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from fedpace.compute.device import Device
 from fedpace.tasks import OwnTask, from_torch
 from fedpace.tasks.networks.resnet import ResNet, group_norm, resnet18_gn
 from fedpace.tasks.networks.text import transformer
@@ -41,10 +42,10 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], Noise, int]] = {  # and sample
 }
 
 
-def own_task(name: str, clients: int) -> OwnTask:
+def own_task(name: str, clients: int, device: str | Device = "cpu") -> OwnTask:
     """The module of that name, and clients with one epoch's worth of samples each."""
     make, noise, samples = MODULES[name]
     draws = torch.Generator().manual_seed(0)
     module = seeded_module(make, 0)
     data = [noise(samples, draws) for _ in range(clients)]
-    return from_torch(module, nn.functional.cross_entropy, data, data[0])
+    return from_torch(module, nn.functional.cross_entropy, data, data[0], device=device)

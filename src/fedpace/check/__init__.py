@@ -5,6 +5,7 @@ a rule is and returns what it found.
 """
 
 from fedpace.check.aggregators import check_aggregator
+from fedpace.check.canaries import Canaries
 from fedpace.check.findings import Findings, all
 from fedpace.check.links import check_codec, check_downlink, check_uplink
 from fedpace.check.local import check_correction, check_local
@@ -13,6 +14,7 @@ from fedpace.check.pace import check_pace
 from fedpace.check.simulation import Invariants
 
 __all__ = [
+    "Canaries",
     "Findings",
     "Invariants",
     "all",

@@ -10,6 +10,7 @@ from typing import Any
 from fedpace.cli import experiment, output
 from fedpace.cli.monitoring import add_track_option
 from fedpace.cli.parser import Parser
+from fedpace.cli.target import stop
 
 EVERY = "60s"  # real time between checkpoints
 _WORDS = (
@@ -24,14 +25,38 @@ _WORDS = (
     "precision",
     "workers",
     "evaluate_every",
+    "dp",
 )
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    experiment.add_algorithm(parser)
+    experiment.add_algorithm(parser, "a name from `fedpace list`, module:function, or an experiment file")
     experiment.add_options(parser)
+    add_stop(parser)
+    parser.add_argument(
+        "--initial",
+        metavar="MODEL",
+        help="start from a saved run's model (its name) or from a file (.safetensors)",
+    )
+    add_save_as(parser)
     _add_run_store_options(parser)
     output.add_options(parser)
+
+
+def add_stop(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--stop",
+        type=stop,
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="end a run early: accuracy=0.9, patience=10 (evaluations), traffic=5MB, virtual_seconds=300 or "
+        "real_seconds=60 (repeatable; the first one ends it)",
+    )
+
+
+def add_save_as(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--save-as", metavar="FILE.toml", help="write an experiment file that says all this")
 
 
 def _add_run_store_options(parser: argparse.ArgumentParser) -> None:
@@ -67,12 +92,15 @@ def words(
     algorithm: str, args: argparse.Namespace, seed: int, settings: Iterable[tuple[str, Any]]
 ) -> tuple[str, ...]:
     """Arguments of `fedpace run` for one algorithm and one seed."""
-    values = {name: getattr(args, name) for name in _WORDS}
+    values = {name: getattr(args, name, None) for name in _WORDS}
     if values["population"] is not None and Path(values["population"]).is_file():
         values["population"] = str(Path(values["population"]).resolve())
     options = [
         (f"--{name.replace('_', '-')}", str(value)) for name, value in values.items() if value is not None
     ]
+    if getattr(args, "initial", None) is not None:
+        options.append(("--initial", experiment.initial_model(args.initial)))
+    options += [("--stop", f"{name}={value}") for name, value in args.stop]
     chosen = [("--set", f"{name}={value!r}") for name, value in settings]
     return (algorithm, *(word for pair in [*options, ("--seed", str(seed)), *chosen] for word in pair))
 

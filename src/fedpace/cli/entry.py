@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 
 from fedpace import __version__
+from fedpace.cli.experiment_file import expanded
 from fedpace.cli.parser import Parser
 from fedpace.errors import FedpaceError, unknown
 from fedpace.untrusted import visible
@@ -98,7 +99,7 @@ def parser_of(verb: str) -> Parser:
 
 
 def _run_verb(verb: str, words: Sequence[str]) -> int:
-    args = parser_of(verb).parse_args(words)
+    args = expanded(parser_of(verb), verb, words)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.simplefilter("ignore", RuntimeWarning)  # overflow in a run that diverges: that is reported

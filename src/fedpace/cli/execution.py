@@ -45,6 +45,7 @@ class Experiment:
 
 def one_experiment(args: argparse.Namespace, task: Task | None = None) -> Experiment:
     """What the arguments of `fedpace run` ask for; `task` if it is loaded already."""
+    args = experiment.sized(args)
     [algorithm] = experiment.make_algorithms([args.algorithm], args).values()
     return Experiment(
         algorithm,

@@ -5,21 +5,28 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedpace.cli import privacy
 from fedpace.cli.parser import count, processes, repeats, seed
+from fedpace.cli.settable import settable
 from fedpace.cli.settings import build, distribute, setting
-from fedpace.errors import unknown
+from fedpace.errors import require, unknown
+from fedpace.plug_ins import PLACE, function_at
 
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
     from fedpace.compute.protocol import Task
+    from fedpace.record import Run
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("experiment")
-    what.add_argument("--task", default="digits", metavar="NAME", help="data set (default: %(default)s)")
+    what.add_argument(
+        "--task", default="digits", metavar="NAME", help="data set, or module:function (default: %(default)s)"
+    )
     what.add_argument(
         "--clients", type=count, default=100, metavar="N", help="number of clients (default: %(default)s)"
     )
@@ -34,6 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--rounds", type=count, default=50, metavar="N", help="server steps (default: %(default)s)"
     )
     add_settings(what)
+    privacy.add_option(what)
     how = parser.add_argument_group("execution")
     how.add_argument(
         "--compute", default="auto", metavar="ENGINE", help="engine for local training (default: %(default)s)"
@@ -57,8 +65,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_algorithm(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("algorithm", metavar="ALGORITHM", help="a name from `fedpace list`")
+def add_algorithm(parser: argparse.ArgumentParser, text: str = "a name from `fedpace list`") -> None:
+    parser.add_argument("algorithm", metavar="ALGORITHM", help=text)
 
 
 def add_seeds(group: argparse._ArgumentGroup | argparse.ArgumentParser, per: str) -> None:
@@ -75,7 +83,14 @@ def add_settings(group: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a parameter of the algorithm (repeatable); see `fedpace list ALGORITHM`",
+        help="a parameter or a rule of the algorithm (repeatable); see `fedpace list ALGORITHM`",
+    )
+    add_modules(group)
+
+
+def add_modules(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
+    group.add_argument(
+        "--modules", metavar="FOLDER", help="where module:name is looked for before installed packages"
     )
 
 
@@ -91,13 +106,18 @@ def algorithm_functions() -> dict[str, Callable[..., Algorithm]]:
     return {name: getattr(algorithms, name) for name in algorithms.__all__}
 
 
-def make_algorithms(names: Sequence[str], args: argparse.Namespace) -> dict[str, Algorithm]:
-    """The algorithms of these names with what `--set` says; schedules learn how long the run is."""
-    known, chosen = algorithm_functions(), settings(names, args)
-    made = {name: build(known[name], chosen[name], **_offered(known[name], args)) for name in names}
+def make_algorithms(
+    rows: Iterable[str] | Mapping[str, str], args: argparse.Namespace
+) -> dict[str, Algorithm]:
+    """The algorithms of these rows with what `--set` says; schedules learn how long the run is."""
+    functions, chosen = _functions(rows, args), settings(rows, args)
+    made = {
+        row: build(function, chosen[row], **_offered(function, args)) for row, function in functions.items()
+    }
     for algorithm in made.values():
         algorithm.pace.init(args.clients)  # refuses sizes that do not fit before anything is run
-    return made
+    dp = getattr(args, "dp", None)
+    return {name: privacy.made_private(each, dp, args.clients, args.rounds) for name, each in made.items()}
 
 
 def _offered(function: Callable[..., Algorithm], args: argparse.Namespace) -> dict[str, Any]:
@@ -108,24 +128,97 @@ def _offered(function: Callable[..., Algorithm], args: argparse.Namespace) -> di
     return {"rounds": args.rounds, **fitting}
 
 
-def settings(names: Sequence[str], args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """What `--set` says to each of these algorithms."""
+def settings(rows: Iterable[str] | Mapping[str, str], args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """What `--set` says to each of these rows."""
+    return distribute(args.set, _functions(rows, args))
+
+
+def algorithm_function(name: str, args: argparse.Namespace) -> Callable[..., Algorithm]:
+    """The function of this name, or `module:function`; or one that makes the algorithm which is written out."""
+    folder = modules(args)
+    if name.startswith("Algorithm("):
+        from fedpace.study.rebuild import algorithm_from
+
+        return settable(lambda: algorithm_from(name), folder)
+    if PLACE.fullmatch(name):
+        return settable(function_at(name, folder), folder)
     known = algorithm_functions()
-    for name in names:
-        if name not in known:
-            raise unknown("algorithm", name, known)
-    return distribute(args.set, {name: known[name] for name in names})
+    if name not in known:
+        raise unknown("algorithm", name, known)
+    return settable(known[name], folder)
+
+
+def _functions(
+    rows: Iterable[str] | Mapping[str, str], args: argparse.Namespace
+) -> dict[str, Callable[..., Algorithm]]:
+    """By row; rows without names of their own are called after their algorithms."""
+    named = rows if isinstance(rows, Mapping) else {name: name for name in rows}
+    return {row: algorithm_function(name, args) for row, name in named.items()}
+
+
+# ------------------------------------------------------------ tasks
 
 
 def load_task(args: argparse.Namespace, seed: int) -> Task:
-    """The data, split as `seed` says."""
+    """The data, split as `seed` says; or what a function of one's own makes of the seed."""
     from fedpace import tasks
 
+    if PLACE.fullmatch(args.task):
+        return _own_task(args, seed)
+    if "(" in args.task:
+        from fedpace.study.rebuild import task_from
+
+        return task_from(args.task)  # type: ignore[no-any-return]
     where = (args.device or "cpu", args.precision or "float32")
     return tasks.load(args.task, args.clients, args.partition, args.model, seed, *where)
+
+
+def _own_task(args: argparse.Namespace, seed: int) -> Task:
+    from fedpace.study.trial import TaskOfSeed
+
+    for option in ("partition", "model", "device", "precision"):
+        given = getattr(args, option, None)
+        require(given is None, f"--{option}", given, f"decided by {args.task}, which makes the task")
+    return TaskOfSeed(function_at(args.task, modules(args)))(seed)
+
+
+def sized(args: argparse.Namespace) -> argparse.Namespace:
+    """The arguments with the number of clients that an own task has."""
+    if not own_task(args):
+        return args
+    return argparse.Namespace(**{**vars(args), "clients": load_task(args, args.seed).clients})
+
+
+def own_task(args: argparse.Namespace) -> bool:
+    """Whether the task says itself how many clients it has."""
+    return bool(PLACE.fullmatch(args.task)) or "(" in args.task
+
+
+def modules(args: argparse.Namespace) -> Path | None:
+    """The folder where modules of plug-ins are looked for first."""
+    folder = getattr(args, "modules", None)
+    return None if folder is None else Path(folder)
+
+
+def initial_model(text: str) -> str:
+    """A file by its whole path; the name of a saved run as it is."""
+    return str(Path(text).resolve()) if Path(text).exists() else text
+
+
+def initial(text: str | None) -> Run | str | None:
+    """The model to start from, as `simulate` takes it."""
+    if text is None or Path(text).exists() or text.endswith(".safetensors"):
+        return text
+    from fedpace.study.saved import runs
+
+    return runs().open(text).load()
 
 
 def execution(args: argparse.Namespace) -> dict[str, Any]:
     """The options that `simulate` takes as they are."""
     names = ("rounds", "workers", "compute", "evaluate_every")
-    return {name: getattr(args, name) for name in names}
+    return {
+        **{name: getattr(args, name) for name in names},
+        "stop": dict(args.stop) or None,
+        "initial": initial(args.initial),
+    }

@@ -46,7 +46,7 @@ MEANINGS = {
     "reuse_model": "a client without a new model continues from the one it has",
     "rounds": "total length of the stages; give `simulate` the same",
     "rule": "wk: the client judges its update; ps: the server its model",
-    "select": "client sampling: uniform, replacement, share, or Scripted([[0, 1], [2]])",
+    "select": "client sampling: uniform, replacement, share, poisson, or Scripted([[0, 1], [2]])",
     "server_lr": "server learning rate; a list for the stages of multistage algorithms",
     "server_opt": "a server rule such as Momentum(lr=1); none: AMSGrad",
     "server_period": "seconds between server steps; none: the fastest client's cycle",

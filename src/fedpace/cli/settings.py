@@ -11,9 +11,10 @@ from typing import Any
 
 from fedpace.errors import ConfigError, unknown
 from fedpace.expressions import evaluate, rule_classes, tame
+from fedpace.plug_ins import PlugIn, names_plug_ins
 from fedpace.untrusted import brief
 
-_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
+_NAME = re.compile(r"(?:[^=]+\.)?[A-Za-z_]\w*")  # of a parameter, after that of a row
 _RANGE = re.compile(r"(-?\d{1,20})\.\.(-?\d{1,20})")
 _CONSTANTS = {"true": True, "false": False, "none": None}  # in any case, as people write them
 _WORD = re.compile(r"[A-Za-z_][\w.:,/+-]*")
@@ -31,11 +32,13 @@ def setting(text: str) -> tuple[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """A Python literal, a range `1..6` as (1, 6), a rule like `TopK(ratio=0.01)`, or a plain word."""
+    """A Python literal, a range `1..6` as (1, 6), a rule like `TopK(ratio=0.01)`, a plug-in, or a plain word."""
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
     if match := _RANGE.fullmatch(text):
         return tame((int(match[1]), int(match[2])))
+    if names_plug_ins(text):
+        return PlugIn(text)
     try:
         tree = ast.parse(text, mode="eval").body
         return evaluate(tree, rule_classes())

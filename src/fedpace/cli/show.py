@@ -64,6 +64,7 @@ def _rows(run: Run) -> list[tuple[str, str]]:
 
     earlier = f" (at step {run.evaluated})" if run.evaluated != len(run.history) else ""
     rows = [(f"{name}{earlier}", f"{value:.4f}") for name, value in _accuracy_first(run.metrics.items())]
+    rows += [("privacy", str(run.privacy))] if run.privacy is not None else []
     rows += [
         ("server steps", _steps(run)),
         ("virtual time", format_seconds(run.virtual_seconds)),

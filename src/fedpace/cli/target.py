@@ -6,14 +6,32 @@ import argparse
 from typing import TYPE_CHECKING
 
 from fedpace.cli.parser import number
+from fedpace.errors import ConfigError
 from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
     from fedpace.record.report.compare import Target
 
 
+def stop(text: str) -> tuple[str, float | int | str]:
+    """`accuracy=0.8`, `patience=10`, `traffic=5MB`, `virtual_seconds=300` or `real_seconds=60`, for argparse."""
+    from fedpace.record.run.stopping import stop_rules
+
+    name, _, value = text.partition("=")
+    pair: tuple[str, float | int | str]
+    try:
+        pair = (name, int(value) if value.isdecimal() else float(value))
+    except ValueError:
+        pair = (name, value)
+    try:
+        stop_rules(dict([pair]))
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(f"must be such as accuracy=0.8 or patience=10: {error}") from None
+    return pair
+
+
 def target(text: str) -> Target:
-    """`accuracy=0.8`, as argparse's `type`."""
+    """`accuracy=0.8`, for argparse."""
     name, _, value = text.partition("=")
     try:
         goal = number(value)

@@ -21,6 +21,7 @@ from fedpace.deploy.terms import Terms
 from fedpace.errors import RemoteError
 from fedpace.link.codecs.dense import encode_dense
 from fedpace.pace.protocol import Continuous, Interruptible
+from fedpace.privacy import NoiseSource
 from fedpace.server import Step, Update
 from fedpace.server.admission import is_amount
 from fedpace.server.messages import Steps
@@ -33,9 +34,11 @@ MOST_METRICS, LONGEST_NAME = 64, 100  # of one client and model
 class Coordinator(Dispatcher):
     """Drives one server. `steps_taken` has the newest steps and their models, for whoever reports them."""
 
-    def __init__(self, terms: Terms, initial: Vector, layout: Layout, run: bytes) -> None:
+    def __init__(
+        self, terms: Terms, initial: Vector, layout: Layout, run: bytes, noise: NoiseSource | None = None
+    ) -> None:
         self.envelope = Envelope(run, terms.plan.digest)
-        super().__init__(terms, initial, layout)
+        super().__init__(terms, initial, layout, noise)
         self.initial, self.initial_sha256 = self.server.model, model_sha256(self.server.model)
         self.steps_taken: list[Step] = []
         self._handlers: dict[MessageKind, Callable[[int, Message], None]] = {
@@ -55,7 +58,7 @@ class Coordinator(Dispatcher):
 
     @property
     def finished(self) -> bool:
-        return self.server.version >= self.terms.rounds
+        return self.server.version >= self.terms.rounds or self.server.exhausted is not None
 
     @property
     def wake_at(self) -> float | None:
@@ -359,5 +362,5 @@ class Coordinator(Dispatcher):
                 up, down = s.tally.bytes_up - s.reported[0], s.tally.bytes_down - s.reported[1]
                 s.reported = (s.tally.bytes_up, s.tally.bytes_down)
                 known = (step.version, s.now, step.clients, step.staleness, up, down)
-                s.steps.append(StepRecord(*known, clipped=step.clipped))
+                s.steps.append(StepRecord(*known, clipped=step.clipped, epsilon=step.epsilon))
                 self.steps_taken.append(step)

@@ -8,6 +8,7 @@ from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.state import CoordinatorState
 from fedpace.deploy.terms import Terms
 from fedpace.pace.protocol import Continuous, Interruptible
+from fedpace.privacy import NoiseSource
 from fedpace.server import Broadcast, Interrupt, Order, Parcel, Poll, Send, Server
 from fedpace.vector import Layout, Vector
 
@@ -17,7 +18,9 @@ Outgoing = tuple[int, Message]  # to which client
 class Dispatcher:
     """A server, what its driver knows, and the messages that follow from its orders."""
 
-    def __init__(self, terms: Terms, initial: Vector, layout: Layout) -> None:
+    def __init__(
+        self, terms: Terms, initial: Vector, layout: Layout, noise: NoiseSource | None = None
+    ) -> None:
         self.terms, self.state = terms, CoordinatorState()
         self.server = Server(
             terms.bound(layout),
@@ -27,6 +30,7 @@ class Dispatcher:
             last=terms.rounds,
             samples=terms.samples,
             present=(),
+            noise=noise,
         )
         self._out: list[Outgoing] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fedpace.deploy.journal.files import FileLayer, write_whole
 from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.terms import Terms
 from fedpace.errors import CheckpointError, ConfigError, StorageError
+from fedpace.privacy.noise import KEY_BYTES, KeyedNoise
 from fedpace.record.store import checkpoint
 from fedpace.record.store.tree import Tree
 from fedpace.untrusted import Number, Whole, fits
@@ -45,10 +46,15 @@ class Genesis:
     terms: Terms
     initial: Vector
     layout: Layout
+    noise: bytes = field(
+        default=b"", repr=False
+    )  # the key of a private run's noise: whoever has it can remove it
 
     def coordinator(self) -> Coordinator:
         """A new one, which has seen nothing yet."""
-        return Coordinator(self.terms, self.initial, self.layout, self.run)
+        private = self.terms.plan.algorithm.privacy is not None
+        noise = KeyedNoise(self.noise) if private else None
+        return Coordinator(self.terms, self.initial, self.layout, self.run, noise)
 
     def write(self, files: FileLayer) -> None:
         terms = self.terms
@@ -66,13 +72,16 @@ class Genesis:
             "normalisers": dict(terms.normalisers),
             "names": list(self.layout.names),
             "shapes": [list(shape) for shape in self.layout.shapes],
+            **({"noise": self.noise.hex()} if self.noise else {}),
         }
         tree = Tree({"a": 0}, [np.array(self.initial)])
         write_whole(files, NAME, checkpoint.encode(tree, head))
 
 
 def new_run(task: str, terms: Terms, initial: Vector, layout: Layout) -> Genesis:
-    return Genesis(os.urandom(16), task, terms, freeze(initial.copy()), layout)
+    """Of a private run: with a key of the operating system's, safe on the disk before the first model leaves."""
+    key = b"" if terms.plan.algorithm.privacy is None else os.urandom(KEY_BYTES)
+    return Genesis(os.urandom(16), task, terms, freeze(initial.copy()), layout, key)
 
 
 def read(files: FileLayer, rules: Mapping[str, Callable[..., Any]] | None = None) -> Genesis | None:
@@ -95,7 +104,8 @@ def read(files: FileLayer, rules: Mapping[str, Callable[..., Any]] | None = None
             normalisers=head["normalisers"],
         )
         layout = Layout(tuple(head["names"]), tuple(tuple(shape) for shape in head["shapes"]))
-        return Genesis(bytes.fromhex(head["run"]), head["task"], terms, freeze(tree.arrays[0]), layout)
+        run, key = bytes.fromhex(head["run"]), bytes.fromhex(head.get("noise", ""))
+        return Genesis(run, head["task"], terms, freeze(tree.arrays[0]), layout, key)
     except (CheckpointError, TypeError, ValueError) as error:
         if isinstance(error, ConfigError):
             raise

@@ -20,7 +20,7 @@ from fedpace.deploy.genesis import Genesis
 from fedpace.deploy.joining import Joining, LocalTask
 from fedpace.deploy.journal.files import DiskFiles
 from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits
-from fedpace.deploy.measures import model_sha256
+from fedpace.deploy.measures import model_sha256, spread
 from fedpace.deploy.measuring import Evaluate
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.owner import Owner
@@ -34,6 +34,7 @@ from fedpace.errors import require, require_number
 from fedpace.record import Run
 from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.inference import Arrays, known
+from fedpace.server.private import require_private_task
 from fedpace.tasks.pooling import named
 from fedpace.vector import Layout, Vector
 
@@ -94,6 +95,7 @@ async def serve_async(
         patience=patience or Patience(),
         normalisers=getattr(task, "normalisers", {}),
     )
+    require_private_task(algorithm.privacy, task)
     by_server, by_clients = _evaluators(evaluate, task)
     place = require_folder(folder, "the server's folder")
     with locked(place):
@@ -202,13 +204,14 @@ def outcome(begun: Genesis, coordinator: Coordinator, stopped: str | None = None
             "real_seconds": coordinator.state.now,
             "model_sha256": model_sha256(server.model),
             "run_id": begun.run.hex(),
+            **({} if server.privacy is None else {"privacy": server.privacy.plain()}),
         },
         client_metrics={
-            version: {client: metrics for client, (_, metrics) in sorted(measured.items())}
+            version: spread(measured, terms.clients)
             for version, measured in sorted(coordinator.state.client_metrics.items())
         },
         other_tensors=known(_other_tensors(begun, coordinator, task)),
-        stopped=None if coordinator.finished else stopped,
+        stopped=_stopped(coordinator, stopped),
     )
 
 
@@ -219,6 +222,12 @@ def _other_tensors(begun: Genesis, coordinator: Coordinator, task: Any) -> Array
         found: Arrays = task.tensors_with(model, statistics)
         return found
     return {} if statistics is None else named(statistics, begun.terms.normalisers, model.dtype)
+
+
+def _stopped(coordinator: Coordinator, stopped: str | None) -> str | None:
+    """Why it ended before its last step; a private run, because its budget was spent."""
+    taken = coordinator.server.version >= coordinator.terms.rounds
+    return None if taken else coordinator.server.exhausted or stopped
 
 
 def _begun(place: Path, asked: Genesis, rules: Rules | None) -> Genesis:

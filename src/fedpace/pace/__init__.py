@@ -9,7 +9,16 @@ from fedpace.pace.polled import Polled
 from fedpace.pace.protocol import Continuous, Interruptible, OnDemand, Pace
 from fedpace.pace.replayed import Replayed
 from fedpace.pace.rounds import Rounds
-from fedpace.pace.select import ByShare, Scripted, Selection, Uniform, WithReplacement, selection
+from fedpace.pace.select import (
+    ByShare,
+    Poisson,
+    Registered,
+    Scripted,
+    Selection,
+    Uniform,
+    WithReplacement,
+    selection,
+)
 
 __all__ = [
     "Arrivals",
@@ -22,7 +31,9 @@ __all__ = [
     "Interrupting",
     "OnDemand",
     "Pace",
+    "Poisson",
     "Polled",
+    "Registered",
     "Replayed",
     "Rounds",
     "Scripted",

@@ -9,7 +9,7 @@ from fedpace.errors import require_count, require_number
 from fedpace.pace.available import Available, Draw
 from fedpace.pace.cohort import Cohort, WaitsForCohort
 from fedpace.pace.protocol import Decision, OnDemand, Order, Send, UpdateHeader, WakeAt
-from fedpace.pace.select import Selection, Uniform, require_enough
+from fedpace.pace.select import Poisson, Selection, Uniform, require_enough
 
 
 @dataclass(slots=True)
@@ -85,11 +85,13 @@ class Rounds(DrawnRounds):
             state.overdue = False
             state.deadline = now + self.patience_s
             orders.append(WakeAt(state.deadline))
+        if not chosen and isinstance(self.select, Poisson):
+            return (WakeAt(now),)  # to draw again
         return tuple(orders)
 
 
 def choose(k: int | None, select: Selection, asked: int, available: Available, draw: Draw) -> list[int]:
-    """The selection rule's choice; `k=None` with a uniform choice is all available clients."""
-    if k is None and select == Uniform():
+    """The selection rule's choice; `k=None` with a uniform or a Poisson choice is all available clients."""
+    if k is None and select in (Uniform(), Poisson()):
         return available.members()
     return select.choose(len(available) if k is None else k, asked, available, frozenset(), draw)

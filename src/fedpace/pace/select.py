@@ -44,6 +44,31 @@ class ByShare:
 
 
 @dataclass(frozen=True, slots=True)
+class Poisson:
+    """Each of all registered clients independently, with probability k / N: cohorts of random size, perhaps empty.
+
+    A client that is absent at its turn is left out: nobody takes its place.
+    """
+
+    def choose(self, k: int, asked: int, available: Available, busy: Set[int], draw: Draw) -> list[int]:
+        rng, everyone = draw(), Available(available.clients)
+        chosen = everyone.draw(int(rng.binomial(everyone.clients, min(1.0, k / everyone.clients))), rng)
+        return [client for client in chosen if client not in available.absent and client not in busy]
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """`k` distinct ones of all registered clients, uniformly; those absent at their turn are left out.
+
+    Amplification by sampling counts on it: a draw from the clients that happen to be there would name them more often.
+    """
+
+    def choose(self, k: int, asked: int, available: Available, busy: Set[int], draw: Draw) -> list[int]:
+        chosen = Available(available.clients).draw(k, draw())
+        return [client for client in chosen if client not in available.absent and client not in busy]
+
+
+@dataclass(frozen=True, slots=True)
 class Scripted:
     """Replays given 0-based choices, one group per choice the server makes; repeats count twice.
 
@@ -76,7 +101,7 @@ class Scripted:
 
 def require_enough(select: Selection, k: int | None, clients: int) -> None:
     """Refuse to choose more distinct clients than there are, and to draw clients without end."""
-    if k is not None and isinstance(select, Uniform):
+    if k is not None and isinstance(select, Uniform | Poisson | Registered):
         require(k <= clients, "clients_per_round", k, f"<= the number of clients ({clients})")
     elif k is not None:
         require_attainable(k, "clients_per_round", clients)
@@ -86,6 +111,7 @@ NAMES: dict[str, Selection] = {
     "uniform": Uniform(),
     "replacement": WithReplacement(),
     "share": ByShare(),
+    "poisson": Poisson(),
 }
 
 

@@ -72,6 +72,11 @@ _LANE = dict.fromkeys(
     ),
     Number,
 )
+_PRIVACY = {
+    **dict.fromkeys(("epsilon", "delta", "noise_multiplier", "clip"), Number),
+    **dict.fromkeys(("accountant", "adjacency", "mechanism"), str),
+    **dict.fromkeys(("uses", "clients", "cohort", "tree_steps"), Whole),
+}
 _SHAPES: dict[str, object] = {
     "id": Whole,
     **dict.fromkeys(("name", "status", "algorithm", "task", "fingerprint", "note"), str),
@@ -93,6 +98,7 @@ _INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it
         "papers": [str],
         "study": {"name": str, "row": str, "place": Whole},
         "made_by": {str: str},
+        "parent": {str: str},
         "partition": {"samples": [Number], "labels": [[Whole]]},
     },
     "summary": {
@@ -102,6 +108,8 @@ _INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it
         "local_step": str,
         "initial_metrics": {str: Number},
         "client_metric": {"metric": str, "values": [Number]},
+        "privacy": _PRIVACY,
+        "parent": {str: str},
     },
     "traffic": {"up": _LANE, "down": _LANE},
 }
@@ -188,6 +196,7 @@ def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> di
         "bytes_up": record.bytes_up,
         "bytes_down": record.bytes_down,
         "metrics": json.dumps({name: float(value) for name, value in record.metrics.items()}),
+        "epsilon": record.epsilon,
         "real_seconds": real_seconds,
     }
 
@@ -200,6 +209,7 @@ STEP: dict[str, object] = {
     "bytes_up": Whole,
     "bytes_down": Whole,
     "metrics": {str: Number},
+    "epsilon": (Number, None),
 }
 
 
@@ -227,4 +237,5 @@ def step(found: Mapping[str, Any]) -> StepRecord:
         found["bytes_up"],
         found["bytes_down"],
         found["metrics"],
+        epsilon=found["epsilon"],
     )

@@ -33,7 +33,7 @@ def check_concurrency(server: Server) -> None:
         assert len(active) + free == places, (
             f"{len(active)} active clients and {free} free places make {places}"
         )
-        idle, short = server.clients - len(active | s.absent), s.pace.short
+        idle, short = server.clients - len(active | server.unavailable), s.pace.short
         assert not (short and idle), f"{short} places were left free and {idle} clients are idle"
 
 

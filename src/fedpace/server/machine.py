@@ -14,24 +14,28 @@ from fedpace.link.wire.frame import Kind, expect
 from fedpace.pace import ByShare
 from fedpace.pace.available import Available
 from fedpace.pace.protocol import Order, WakeAt, awaited
+from fedpace.privacy import NoiseSource, PrivateSum, SeededNoise
 from fedpace.random import stream
 from fedpace.server.admission import Admission, is_amount, is_count, shown
 from fedpace.server.journey import Decoded, Journey
 from fedpace.server.messages import Answer, Parcel, Receipt, Skipped, Step, Steps, Update
 from fedpace.server.models import Models
 from fedpace.server.orders import Orders
-from fedpace.server.state import Counts, Failures, ServerState, registered
+from fedpace.server.private import PrivateRun
+from fedpace.server.state import Failures, ServerState, registered
+from fedpace.server.view import ServerView
 from fedpace.vector import Vector, freeze
 
 
-class Server:
+class Server(ServerView):
     """Driven by messages, by the clock, and by nothing else.
 
     A driver reports what happened (`receive`, `lost`, `left`, `joined`, `woke`) and, before time moves on, asks
     `dispatch` what to send; `wake_at` is when it wants to be woken. `retrieve` makes the frames of a model for the
     client that takes it. Models that some client may still report from are held from `dispatch` on, by the server
     itself. `last` is the version after which no step is taken; `samples` registers n_i of all clients; `present` are
-    the clients that are available from the start, all if it is not given.
+    the clients that are available from the start, all if it is not given. `noise` is
+    what a private run draws from; by default the seed's own streams, which are for simulations.
     """
 
     def __init__(
@@ -44,8 +48,13 @@ class Server:
         last: int | None = None,
         samples: Sequence[float] | None = None,
         present: Iterable[int] | None = None,
+        noise: NoiseSource | None = None,
     ) -> None:
         require_count(clients, "clients")
+        self._private = None
+        if algorithm.privacy is not None:
+            self._private = PrivateRun.of(algorithm.privacy, algorithm, clients)
+            algorithm = self._private.rules(algorithm, noise or SeededNoise(seed))
         self.algorithm, self.clients, self.seed, self.last = algorithm, clients, seed, last
         self.up, self.down = algorithm.uplink, algorithm.downlink
         self._journey = Journey(algorithm, self.up, seed)
@@ -71,51 +80,6 @@ class Server:
         self._parcel_key: tuple[int, int, int] | None = None
         self._shares: Vector | None = None
         self._dispatching = False
-
-    # ------------------------------------------------------------ what a driver may read
-
-    @property
-    def version(self) -> int:
-        """Server steps taken."""
-        return self.state.version
-
-    @property
-    def model(self) -> Vector:
-        return self.state.x
-
-    @property
-    def wake_at(self) -> float | None:
-        """When to call `woke`, if at all."""
-        return self.state.wake_at
-
-    @property
-    def counts(self) -> Counts:
-        """Counters of received updates, by outcome."""
-        return self.state.counts
-
-    @property
-    def optimizer_counts(self) -> dict[str, int]:
-        """Counters of the server optimizer, where it has any."""
-        count = getattr(self.algorithm.server_opt, "counts", None)
-        return {} if count is None else dict(count(self.state.opt))
-
-    @property
-    def unused(self) -> int:
-        """Updates taken that are in no step yet."""
-        m = self.state.members
-        return len(set(zip(m.clients, m.sessions, strict=True))) + len(self.state.kept)
-
-    @property
-    def present(self) -> int:
-        """How many clients are available."""
-        return self.clients - len(self.state.absent)
-
-    def is_present(self, client: int) -> bool:
-        return client not in self.state.absent
-
-    def last_taken(self, client: int) -> int:
-        """The last session of this client that was taken: what it is told when it connects again."""
-        return self.state.heard.get(client, 0)
 
     def used(self, update: Update) -> Vector:
         """The vector this update decodes to, before any clipping; changes nothing."""
@@ -145,6 +109,8 @@ class Server:
             s.counts.refused += 1
             gone = self._gone(update.client)
             return self._answer(update, False, "late: corrections began anew", steps=gone)
+        if self._private is not None and update.client in self._private.excluded(s.settled):
+            return self._refuse_spent(update)
         if not self._orders.has(update, s):
             return self._refuse_malformed(update, f"version {update.version} is not held for it")
         try:
@@ -153,7 +119,7 @@ class Server:
         except NonFiniteError:
             return self._refuse_not_finite(update)
         except RemoteError as error:
-            return self._refuse_malformed(update, str(error), isinstance(error, ResyncError))
+            return self._refuse_bytes(update, error)
         s.bad_updates.clear()
         return self._offer(update, decoded, control)
 
@@ -215,7 +181,7 @@ class Server:
         self._dispatching = True
         try:
             s, pace = self.state, self.algorithm.pace
-            available = Available(self.clients, s.absent, self._known_shares())
+            available = Available(self.clients, self.unavailable, self._known_shares())
             orders = pace.dispatch(s.version, now, available, s.pace, self._draw)
             if orders and awaited(pace, s.pace) > 1:
                 s.bad_updates.clear()  # others are waited for now
@@ -281,7 +247,7 @@ class Server:
     def _steps(self, due: bool) -> Steps:
         """The step that is due, and those that follow from updates that waited for it."""
         steps: list[Step | Skipped] = []
-        while due and self.state.version != self.last:
+        while due and self.state.version != self.last and self.exhausted is None:
             steps.append(self._step())
             due = self._offer_kept()
         return tuple(steps)
@@ -291,6 +257,8 @@ class Server:
         if isinstance(step, Step):
             s.bad_steps.clear()
             self._models.publish(s)
+            if self._private is not None:
+                step = self._private.accounted(step, self.algorithm.pace, s)
         else:
             s.bad_steps.add(*step.clients)
             self._give_up_if_hopeless(
@@ -340,12 +308,24 @@ class Server:
             s.up.pop(update.client, None)
         return self._answer(update, False, reason, resync=resync, steps=self._gone(update.client))
 
+    def _refuse_bytes(self, update: Update, error: RemoteError) -> Answer:
+        """Its fields are right, its bytes make no sense."""
+        if isinstance(error, ResyncError):
+            return self._refuse_malformed(update, str(error), resync=True)
+        self.state.counts.malformed += 1
+        return self._answer(update, False, str(error), steps=self._counted_as_zero(update))
+
+    def _refuse_spent(self, update: Update) -> Answer:
+        self.state.counts.refused += 1
+        steps = self._gone(update.client)
+        return self._answer(update, False, "it has contributed as often as it may", steps=steps)
+
     def _refuse_not_finite(self, update: Update) -> Answer:
         s = self.state
         s.counts.not_finite += 1
         s.bad_updates.add(update.client)
         self._give_up_if_hopeless(s.bad_updates, "updates were not finite", "the learning rates")
-        return self._answer(update, False, "update is not finite", steps=self._gone(update.client))
+        return self._answer(update, False, "update is not finite", steps=self._counted_as_zero(update))
 
     def _refuse_repeated(self, update: Update) -> Answer:
         """A session that was taken before: a repeated message, or a client that lost count of its sessions.
@@ -368,6 +348,20 @@ class Server:
         s.counts.resyncs += 1
         s.down = self.down.forget(update.client, s.down)
         return self._answer(update, False, "resync: retrieve the model again")
+
+    def _counted_as_zero(self, update: Update) -> Steps:
+        """An expected update cannot be used. In a private run it takes its place all the same, as zero.
+
+        Otherwise who is in a step, and whether it is taken, would depend on a client's data.
+        """
+        s, rule = self.state, self.algorithm.aggregate
+        if not isinstance(rule, PrivateSum):
+            return self._gone(update.client)
+        s.holds.cancel(update.client, s.versions)
+        decision = self.algorithm.pace.arrived(update, s.version, s.pace)
+        if decision.count:
+            s.aggregate = rule.missed(update.client, s.aggregate)
+        return self._steps(decision.step)
 
     def _gone(self, client: int) -> Steps:
         """The order for this client came to nothing; it may still report from broadcast models it took."""

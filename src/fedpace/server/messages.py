@@ -72,6 +72,7 @@ class Step:
     sessions: tuple[int, ...]  # of each client's own count, aligned with `clients`
     staleness: tuple[int, ...]  # aligned with `clients`
     clipped: int = 0  # members whose update was scaled down
+    epsilon: float | None = None  # spent until now, in a private run
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,3 +37,8 @@ class Audience:
                 hook(*about, **more)
             except Stop as stop:
                 self.stop = self.stop or stop
+
+    def stop_for(self, reason: str | None) -> None:
+        """End the run for this reason, if there is one; a private run ends before its budget is exceeded."""
+        if reason is not None:
+            self.stop = self.stop or Stop(reason)

@@ -39,6 +39,7 @@ class StepRecord:
     bytes_down: int
     metrics: Mapping[str, float] = field(default_factory=dict)  # empty when not evaluated
     clipped: int = 0  # updates that were scaled down
+    epsilon: float | None = None  # spent until then, in a private run
 
 
 @dataclass(frozen=True, slots=True)

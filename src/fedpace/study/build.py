@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
@@ -12,9 +11,8 @@ from typing import Any
 
 from fedpace.algorithm import Algorithm
 from fedpace.errors import ConfigError, require, unknown
+from fedpace.plug_ins import PLACE
 from fedpace.untrusted import brief
-
-PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function
 
 AlgorithmLike = Algorithm | str | Callable[..., Algorithm]
 

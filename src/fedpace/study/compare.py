@@ -14,9 +14,11 @@ from fedpace.errors import ConfigError, require, require_count, require_number
 from fedpace.record.report.compare import Target
 from fedpace.record.rows import NAME, NAMES
 from fedpace.record.run.evaluation import EvaluationInterval
+from fedpace.record.run.metrics import main_metric
+from fedpace.record.run.stopping import StopLike, stop_rules
 from fedpace.sim import Population
 from fedpace.study.build import AlgorithmLike, places, rows_of
-from fedpace.study.study import Study, main_metric, require_metric
+from fedpace.study.study import Study, require_metric
 from fedpace.study.trial import Setup, StudyRun, TaskLike, TaskOfSeed, seeds_of
 
 Told = Callable[[str, StudyRun], None]  # a row, and a run of it that has just ended
@@ -37,6 +39,7 @@ def compare(
     store: str | bool | None = None,
     evaluate_every: int | str | EvaluationInterval = 1,
     compute: str = "auto",
+    stop: StopLike | None = None,
     words: Callable[[str, int], Sequence[str]] | None = None,
     told: Told | None = None,
 ) -> Study:
@@ -53,12 +56,15 @@ def compare(
     `workers`: processes, each with whole runs; results do not depend on it.
     `store`: a name. Runs are saved as NAME/row/seed; the same call resumes what was interrupted and repeats nothing.
     (True: under free names, and the same experiments are found under any.)
+    `stop`: ends a run early, as in `simulate`; its last values are those of its last evaluation.
     `told(row, run)`: called as runs end. `words(row, seed)`: the arguments of `fedpace run` that make a run again.
 
     A run that diverges has no final values; the table counts it. (`fedpace.runs().study(NAME)` opens a saved study.)
     """
     chosen, tasks = seeds_of(seeds), TaskOfSeed(task)
     require_count(workers, "workers")
+    if stop is not None:
+        stop_rules(stop)  # refuses what is none before anything is run
     first = tasks(chosen[0])
     rows = rows_of(algorithms, clients=first.clients, rounds=rounds)
     goal = target_of(target)
@@ -72,7 +78,7 @@ def compare(
         population=population,
         rounds=rounds,
         seeds=chosen,
-        options={"evaluate_every": evaluate_every, "compute": compute},
+        options={"evaluate_every": evaluate_every, "compute": compute, "stop": stop},
         store=store,
         words=words,
         made_by={str(row): places(algorithm=value, task=task) for row, value in given.items()},

@@ -37,6 +37,11 @@ def evaluation_from(text: str) -> Any:
     return _rebuilt(text, {"EvaluationInterval": EvaluationInterval}, "evaluate_every")
 
 
+def stop_from(text: str) -> Any:
+    """The rules that end a run early, or None."""
+    return _rebuilt(text, {}, "stop")
+
+
 def population_from(text: str) -> Any:
     """The devices that print as `text`."""
     from fedpace.sim import distributions

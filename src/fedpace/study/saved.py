@@ -13,6 +13,7 @@ from fedpace.errors import ConfigError, require, require_count
 from fedpace.experiment import simulate
 from fedpace.record import Run, rows
 from fedpace.record.rows import Entry
+from fedpace.record.run.metrics import main_metric
 from fedpace.record.store import artifacts
 from fedpace.record.store.booked import StoreAs
 from fedpace.record.store.booking import OVER
@@ -23,8 +24,14 @@ from fedpace.server_opt import Stages
 from fedpace.sim import Population
 from fedpace.study.build import AlgorithmLike, algorithm_of
 from fedpace.study.compare import TargetLike, target_of
-from fedpace.study.rebuild import algorithm_from, evaluation_from, population_from, task_from
-from fedpace.study.study import Study, main_metric
+from fedpace.study.rebuild import (
+    algorithm_from,
+    evaluation_from,
+    population_from,
+    stop_from,
+    task_from,
+)
+from fedpace.study.study import Study
 from fedpace.study.trial import StudyRun, TaskLike, TaskOfSeed
 
 if TYPE_CHECKING:
@@ -152,7 +159,12 @@ class SavedRun:
         steps = self.entry.rounds if rounds is None else rounds
         if steps != self.entry.rounds:
             self.extended(steps, **parts)
-        asked = {"rounds": steps, "seed": self.entry.seed, "evaluate_every": self.evaluate_every}
+        asked = {
+            "rounds": steps,
+            "seed": self.entry.seed,
+            "evaluate_every": self.evaluate_every,
+            "stop": self.stop,
+        }
         return simulate(**parts, **asked, **options, store=StoreAs(self.name))
 
     def delete(self) -> None:
@@ -190,6 +202,11 @@ class SavedRun:
     def evaluate_every(self) -> Any:
         return evaluation_from(self.entry.experiment.get("evaluate every", "None"))
 
+    @property
+    def stop(self) -> Any:
+        """The rules that end it early, as `simulate` takes them."""
+        return stop_from(self.entry.experiment.get("stop", "None"))
+
     def extended(
         self,
         rounds: int,
@@ -200,10 +217,13 @@ class SavedRun:
     ) -> SavedRun:
         """The run with more steps than it was begun with, to be run from the start."""
         require_count(rounds, "rounds", low=self.entry.rounds)
+        parent = self.entry.about.get("parent")
+        require(not parent, "a run to extend", self.name, "one that started from its task's model")
         scheduled = isinstance(algorithm.server_opt, Stages)
         require(not scheduled, "rounds", rounds, "as before: the server's stages depend on them")
         require(not self.store.is_alive(self.entry), "a run to extend", self.name, "one nobody is working on")
         options = {"rounds": rounds, "evaluate_every": self.evaluate_every, "keep_models": False}
+        options |= {} if self.stop is None else {"stop": self.stop}
         about = identity(algorithm, task, population, self.entry.seed, None, **options)
         clear(self.store.folder(self.name))
         self.store.set(self.entry.id, "interrupted", note=f"extended to {rounds} steps")

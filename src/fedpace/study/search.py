@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from fedpace.errors import ConfigError
-from fedpace.record.report.compare import rises
+from fedpace.record.run.metrics import rises
 from fedpace.study.sweep import Grid, Settings
 
 
@@ -17,7 +17,7 @@ class Search:
         try:
             import optuna
         except ImportError:
-            raise ConfigError("--sampler optuna needs Optuna: pip install 'fedpace[optuna]'") from None
+            raise ConfigError("the search needs Optuna: pip install 'fedpace[optuna]'") from None
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.trials, self._grid, self._asked = trials, grid, 0
         direction = "maximize" if rises(metric) else "minimize"

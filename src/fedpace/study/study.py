@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from fedpace.bibliography import PAPERS
 from fedpace.disk import files
-from fedpace.errors import require, unknown
+from fedpace.errors import unknown
+from fedpace.privacy import Composed, composed
 from fedpace.record import Run
 from fedpace.record.report import compare, plot
 from fedpace.record.report.compare import Target
@@ -66,6 +67,12 @@ class Study:
     def _base(self) -> str:
         return self.baseline or next(iter(self.rows))
 
+    @cached_property
+    def privacy(self) -> list[Composed]:
+        """What all private runs cost together, if they are on the same clients: one for each adjacency."""
+        spent = (each.run.privacy for own in self.rows.values() for each in own)
+        return composed(each for each in spent if each is not None)
+
     def against(self, baseline: str) -> Study:
         """The same runs with another baseline."""
         return replace(self, baseline=baseline)
@@ -104,6 +111,7 @@ class Study:
         whole = (len(run.history), run.virtual_seconds, run.bytes_up, run.bytes_down)
         line = {"row": row, "seed": run.seed, "state": each.state, **run.metrics}
         line |= dict(zip(COSTS, whole, strict=True))
+        line |= {} if run.privacy is None else {"epsilon": run.privacy.epsilon}
         if self.target is not None:
             there = costs(each, self.target) or [math.inf] * len(COSTS)
             line |= {f"{name}_to_target": value for name, value in zip(COSTS, there, strict=True)}
@@ -123,11 +131,13 @@ class Study:
         timed = real_time and any(row.cost and row.cost.real_seconds for row in self.summary.values())
         repeated, aimed = len(self.seeds) > 1, self.target is not None
         counts = [*["reached"] * (aimed and repeated), *["seeds"] * repeated]
-        header = ["", *names, *(AIMED if aimed else WHOLE)[: 4 + timed], *counts]
+        private = bool(self.privacy)
+        header = ["", *names, *["epsilon"] * private, *(AIMED if aimed else WHOLE)[: 4 + timed], *counts]
         rows = [
             [
                 row,
                 *(_mean(found.metrics.get(name)) for name in names),
+                *([self._epsilon(row)] if private else []),
                 *_cost(found, timed),
                 *([_reached(found)] if aimed and repeated else []),
                 *([_seeds(found)] if repeated else []),
@@ -135,6 +145,11 @@ class Study:
             for row, found in self.summary.items()
         ]
         return TextTable(header, rows, "l" + "r" * (len(header) - 1), self._caption(repeated))
+
+    def _epsilon(self, row: str) -> str:
+        """The largest of a row's runs."""
+        spent = [each.run.privacy.epsilon for each in self.rows[row] if each.run.privacy is not None]
+        return f"{max(spent):.4g}" if spent else ""
 
     def _caption(self, repeated: bool) -> str:
         said = []
@@ -144,6 +159,7 @@ class Study:
                 said.append("   (medians over seeds; one that does not reach it counts as infinite)")
         if repeated:
             said.append("± half the width of the 95 % t-interval over seeds")
+        said += map(str, self.privacy)
         return "\n".join(said)
 
     def differences(self) -> TextTable | None:
@@ -265,9 +281,3 @@ def require_metric(known: Mapping[str, float], metric: str, what: str) -> str:
     if metric not in known:
         raise unknown(what, metric, known)
     return metric
-
-
-def main_metric(known: Mapping[str, float]) -> str:
-    """The metric to compare by where none is named."""
-    require(len(known) > 0, "metrics of the task", [], "at least one")
-    return next((name for name in ("accuracy", "loss") if name in known), next(iter(known)))

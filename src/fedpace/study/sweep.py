@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fedpace.errors import Stop
-from fedpace.record.report.compare import rises
 from fedpace.record.report.plot import COLOURS, STYLE, words
+from fedpace.record.run.metrics import rises
 from fedpace.sim.observer import Observer, StepRecord
 from fedpace.vector import Vector
 

@@ -14,12 +14,13 @@ from fedpace.compute.processes import processes
 from fedpace.errors import require, require_count, require_number, unknown
 from fedpace.record.report import plot
 from fedpace.record.run.evaluation import EvaluationInterval
+from fedpace.record.run.metrics import main_metric
 from fedpace.record.run.units import format_seconds
 from fedpace.sim import Population
 from fedpace.study import STOP_ABOVE
 from fedpace.study.build import call
 from fedpace.study.compare import folders_of, with_algorithm
-from fedpace.study.study import Study, main_metric, require_metric
+from fedpace.study.study import Study, require_metric
 from fedpace.study.sweep import (
     Everything,
     Grid,

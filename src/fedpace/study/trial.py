@@ -10,10 +10,11 @@ from fedpace.algorithm import Algorithm
 from fedpace.compute import Task
 from fedpace.errors import DivergedError, StalledError, require, require_count
 from fedpace.experiment import booked, simulate, with_client_metric
+from fedpace.plug_ins import PLACE
 from fedpace.record import Run
 from fedpace.record.store.booked import StoreAs
 from fedpace.sim import Observer, Population
-from fedpace.study.build import PLACE, imported
+from fedpace.study.build import imported
 
 MOST_SESSIONS = 200_000
 MOST_CLIENTS = 10_000

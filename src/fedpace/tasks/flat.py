@@ -61,6 +61,13 @@ class FlatModule:
         for part, training in self._modes:
             part.training = training
 
+    def share(self, module: nn.Module, values: Vector) -> None:
+        """Let the parameters of the module that this is a copy of lie in `values`, which holds the same numbers."""
+        whole, at = Device().upload(values), self.layout.offsets
+        own = [p for p in module.parameters() if p.requires_grad]
+        for p, low, high in zip(own, at, at[1:], strict=False):
+            p.data = whole[low:high].view(p.shape)
+
     def trains(self, part: nn.Module) -> bool:
         """Whether a part of the module is in training mode during a session."""
         return any(training for each, training in self._modes if each is part)
@@ -102,6 +109,14 @@ class FlatModule:
                 p.data = view
         else:
             self.parameters = _replaced(self.module, self.parameters, views, self.device)
+
+
+def separated(module: nn.Module) -> nn.Module:
+    """A copy whose parameters have memory of their own: pickling a part of a vector takes all of it along."""
+    copied = copy.deepcopy(module)
+    for p in copied.parameters():
+        p.data = p.data.clone()
+    return copied
 
 
 def _replaced(module: nn.Module, old: list[Tensor], views: list[Tensor], device: Device) -> list[Tensor]:

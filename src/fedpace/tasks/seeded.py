@@ -13,6 +13,7 @@ from fedpace.compute.protocol import Request
 from fedpace.errors import require
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.own import from_torch
+from fedpace.tasks.statistics import keeps_statistics
 from fedpace.tasks.sums import channels_of, tensors_with
 from fedpace.vector import Vector
 
@@ -26,6 +27,7 @@ class SeededModel:
         self._flat, self._make = FlatModule(seeded_module(make, 0)), make
         self.name, self.layout = type(self._flat.module).__name__, self._flat.layout
         self.normalisers = channels_of(self._flat)
+        self.running_statistics = keeps_statistics(self._flat.module)
 
     def initial(self, seed: int) -> Vector:
         return FlatModule(seeded_module(self._make, seed)).values()

@@ -24,6 +24,11 @@ CLIENTS, SAMPLES = 64, 32  # at most this many clients, with at most this many s
 Norm = nn.modules.batchnorm._NormBase
 
 
+def keeps_statistics(module: nn.Module) -> bool:
+    """Whether evaluation needs averages of raw data beside the parameters."""
+    return any(isinstance(part, Norm) and part.running_mean is not None for part in module.modules())
+
+
 def normalisers(module: nn.Module) -> list[Norm]:
     """The layers whose running statistics training would have updated."""
     return [

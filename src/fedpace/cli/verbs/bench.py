@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import show
 from fedpace.cli.experiment import add_options, load_task, make_algorithms
-from fedpace.cli.parser import repeats
+from fedpace.cli.parser import count, repeats
 from fedpace.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from fedpace.bench.comparison import Failure, Measurement
 
 Rows = list[dict[str, Any]]
-WHAT = ("W1", "W2", "W3", "async", "server", "codecs", "scale", "startup", "tune")
+WORK = ("W1", "W2", "W3", "async", "W5", "W6", "W7")
+WHAT = (*WORK, "server", "codecs", "scale", "memory", "device", "startup", "tune")
 USUAL = ("W1", "W2", "W3", "async", "startup")
 
 
@@ -36,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--algorithm", default="fedavg", metavar="NAME", help="for tune (default: %(default)s)"
     )
+    parser.add_argument(
+        "--parameters", type=count, default=100_000_000, metavar="N", help="for memory (default: %(default)s)"
+    )
     add_options(parser)
     parser.set_defaults(rounds=5)
 
@@ -45,9 +49,12 @@ def command(args: argparse.Namespace) -> int:
 
     W1, W2, W3, async   local training: fedpace and a plain torch loop in alternation; ratios are to the loop
                         in two processes
+    W5, W6, W7          the same for modules of one's own: tanh MLP, transformer, ResNet (and ResNet-18)
     server, codecs      a server step of 100 million parameters against streaming the same bytes; codecs
                         against one copy
     scale               one million clients, one thousand of them per round
+    memory              peak memory of two rounds, in model sizes (--parameters)
+    device              seconds per round of every workload on the CPU and on --device
     startup             --help, and the first round of a small run
     tune                time the engines on your experiment (--task, --model, --set, ...) and pin the fastest for
                         `auto`
@@ -116,6 +123,38 @@ def _w3(args: argparse.Namespace) -> Rows:
 
 def _async(args: argparse.Namespace) -> Rows:
     return _training(args, "W4", "W4d")
+
+
+def _w5(args: argparse.Namespace) -> Rows:
+    return _training(args, "W5")
+
+
+def _w6(args: argparse.Namespace) -> Rows:
+    return _training(args, "W6")
+
+
+def _w7(args: argparse.Namespace) -> Rows:
+    return _training(args, "W7", "W7r")
+
+
+def _memory(args: argparse.Namespace) -> Rows:
+    from fedpace.bench import memory
+
+    results = memory.measure(args.parameters)
+    rows = [
+        (r.algorithm, f"{r.peak_bytes / 1e9:.2f}", f"{r.model_sizes:.1f}", str(r.target)) for r in results
+    ]
+    show.table((f"{args.parameters:,} parameters", "GB", "model sizes", "target"), rows, "lrrr")
+    return [asdict(result) for result in results]
+
+
+def _device(args: argparse.Namespace) -> Rows:
+    from fedpace.bench import devices
+
+    results = devices.measure(args.device or "auto", args.precision or "float32", args.repeats)
+    rows = [(r.workload, r.device, r.engine, f"{r.seconds:.4f}", f"{r.ratio:.2f}") for r in results]
+    show.table(("workload", "device", "engine", "s per round", "of the CPU"), rows, "lllrr")
+    return [asdict(result) for result in results]
 
 
 def _server(args: argparse.Namespace) -> Rows:

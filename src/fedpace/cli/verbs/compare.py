@@ -1,14 +1,17 @@
-"""fedpace compare ALGORITHM ALGORITHM ..."""
+"""fedpace compare ALGORITHM ALGORITHM ... | FILE.toml"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fedpace.cli import arguments, experiment, studies
+from fedpace.cli.experiment_file import FileRow, file_text, row_of, write_file
 from fedpace.cli.population import population
 from fedpace.cli.target import target
+from fedpace.errors import require
 from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
@@ -17,8 +20,15 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("algorithms", metavar="ALGORITHM", nargs="+", help="names from `fedpace list`")
+    parser.add_argument(
+        "algorithms",
+        metavar="ALGORITHM",
+        nargs="+",
+        help="names from `fedpace list`, with names of rows (tuned=fedavg); or one experiment file",
+    )
     experiment.add_options(parser)
+    arguments.add_stop(parser)
+    arguments.add_save_as(parser)
     parser.add_argument(
         "--target", type=target, metavar="METRIC=VALUE", help="show the cost of reaching it: accuracy=0.8"
     )
@@ -41,10 +51,11 @@ def command(args: argparse.Namespace) -> int:
     With --target: the server steps, virtual seconds, bytes and real seconds each needs to reach it. With several seeds:
     means with 95 % intervals, and differences from the first algorithm (or --baseline) with their p-values.
     `--set buffer=5` applies to every algorithm that has such a parameter, `--set fedbuff.buffer=5` to that one.
+    `tuned=fedavg` is a row of its own: `--set tuned.server_lr=2`. `fedpace compare FILE.toml` reads all from a file.
     Runs already in the run store are reused.
     """
     studies.require_writable(args, "csv", "latex", "markdown", "report")
-    study = _study(args)
+    study = _study(experiment.sized(args))
     studies.show_tables(study.tables(real_time=True))
     studies.write(study, args, "latex", "markdown", "csv", "report")
     return 0
@@ -53,9 +64,13 @@ def command(args: argparse.Namespace) -> int:
 def _study(args: argparse.Namespace) -> Study:
     from fedpace.study.compare import compare
 
-    settings = experiment.settings(args.algorithms, args)
+    rows = _rows(args.algorithms)
+    settings, made = experiment.settings(rows, args), experiment.make_algorithms(rows, args)
+    if args.save_as:
+        own = [FileRow(row, name, settings[row]) for row, name in rows.items()]
+        write_file(args.save_as, file_text("compare", own, (), args), args)
     return compare(
-        experiment.make_algorithms(args.algorithms, args),
+        made,
         lambda seed: experiment.load_task(args, seed),
         population(args.population),
         rounds=args.rounds,
@@ -66,9 +81,18 @@ def _study(args: argparse.Namespace) -> Study:
         store=studies.store_of(args),
         evaluate_every=args.evaluate_every,
         compute=args.compute,
-        words=lambda row, seed: arguments.words(row, args, seed, settings[row].items()),
+        stop=dict(args.stop) or None,
+        words=lambda row, seed: arguments.words(rows[row], args, seed, settings[row].items()),
         told=lambda row, found: _tell(row, found, quiet=args.quiet),
     )
+
+
+def _rows(words: Sequence[str]) -> dict[str, str]:
+    """Algorithms by row; a row is named once."""
+    pairs = [row_of(word) for word in words]
+    rows = dict(pairs)
+    require(len(rows) == len(pairs), "rows", [row for row, _ in pairs], "of different names: tuned=fedavg")
+    return rows
 
 
 def _tell(row: str, found: StudyRun, *, quiet: bool) -> None:

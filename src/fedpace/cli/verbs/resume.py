@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fedpace.cli import arguments, execution, monitoring, output
+from fedpace.cli import arguments, execution, experiment, monitoring, output
 from fedpace.cli.parser import count, processes
+from fedpace.errors import require
+from fedpace.plug_ins import PLACE
 
 if TYPE_CHECKING:
     from fedpace.study.saved import SavedRun
@@ -25,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers", type=processes, metavar="N", help="worker processes (default: as before)"
     )
     parser.add_argument("--rounds", type=count, metavar="N", help="more server steps than it was begun with")
+    experiment.add_modules(parser)
     monitoring.add_track_option(parser)
     output.add_options(parser)
 
@@ -63,8 +67,34 @@ def _experiment(saved: SavedRun, args: argparse.Namespace) -> execution.Experime
         at = words.index("--rounds") if "--rounds" in words else None
         if args.rounds is not None and at is not None:
             words[at + 1] = str(args.rounds)
-        made = execution.one_experiment(arguments.parse(words, args.workers))
+        made = execution.one_experiment(_told(words, args))
         return replace(made, how={**made.how, "rounds": saved.entry.rounds})
+    parent = saved.entry.about.get("parent")
+    require(
+        not parent,
+        "a run to resume",
+        saved.name,
+        "one from its task's model; this one needs `initial` in Python",
+    )
     parts = saved.parts()
-    how = {"rounds": saved.entry.rounds, "workers": args.workers or 1, "evaluate_every": saved.evaluate_every}
+    how = {
+        "rounds": saved.entry.rounds,
+        "workers": args.workers or 1,
+        "evaluate_every": saved.evaluate_every,
+        "stop": saved.stop,
+    }
     return execution.Experiment(**parts, seed=saved.entry.seed, how=how, words=())
+
+
+def _told(words: Sequence[str], args: argparse.Namespace) -> argparse.Namespace:
+    """The words of the store; where plug-ins are comes from whoever resumes the run, not from the store."""
+    told = arguments.parse(words, args.workers)
+    told.modules = args.modules
+    own = PLACE.fullmatch(told.algorithm) and told.set
+    require(
+        not own,
+        "a run to resume",
+        told.algorithm,
+        "without parameters of an own function; run its file again",
+    )
+    return told

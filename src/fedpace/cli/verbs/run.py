@@ -1,11 +1,11 @@
-"""fedpace run ALGORITHM"""
+"""fedpace run ALGORITHM | FILE.toml"""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from fedpace.cli import arguments, execution, monitoring, output
+from fedpace.cli import arguments, execution, experiment_file, monitoring, output
 
 if TYPE_CHECKING:
     from fedpace.record import Run
@@ -20,10 +20,13 @@ def command(args: argparse.Namespace) -> int:
 
     Every client trains at its own pace under a virtual clock; results are bit-identical for the same seed. Every
     run is saved (`fedpace runs`) and, once it has a checkpoint, can be resumed with `fedpace resume NAME`.
+    An experiment file (`fedpace run FILE.toml`) says the same as options do; options after it change it.
     """
     output.require_writable(args)
     execution.check_options(args)
     what = execution.one_experiment(args)
+    if args.save_as:
+        experiment_file.write_file(args.save_as, experiment_file.of_run(args), args)
     store = execution.open_store(args, needed=args.name is not None)
     watch = monitoring.requested(args)
 

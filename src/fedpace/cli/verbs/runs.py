@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fedpace.cli import listing, show
+from fedpace.cli import listing, show, stored_experiment
+from fedpace.cli.experiment import add_modules
+from fedpace.cli.experiment_file import SUFFIX
 from fedpace.cli.parser import Parser
 from fedpace.errors import ConfigError
 from fedpace.untrusted import visible
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from fedpace.record.store.store import Entry, Store
 
 HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "started")
+DROPPABLE = ("started", "loss", "task", "seed", "algorithm", "accuracy", "steps")  # where lines are short
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +28,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("name", metavar="NAME")
     gone = verbs.add_parser("delete", help="delete runs and their files")
     gone.add_argument("names", metavar="NAME", nargs="+")
-    out = verbs.add_parser("export", help="histories as one table")
+    out = verbs.add_parser("export", help="histories as one table, or a run as an experiment file")
     out.add_argument("names", metavar="NAME", nargs="*", help="default: all")
-    out.add_argument("-o", "--output", metavar="FILE", required=True, help=".csv or .parquet")
+    out.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help=".csv or .parquet; .toml: the experiment file of one run, which makes it again",
+    )
+    add_modules(out)
 
 
 def command(args: argparse.Namespace) -> int:
@@ -49,6 +58,8 @@ def command(args: argparse.Namespace) -> int:
                 store.delete(each)
         case "export":
             chosen = [store[each] for name in args.names for each in store.names(name)]
+            if args.output.endswith(SUFFIX):
+                return stored_experiment.export(chosen, args.output, args.modules)
             _export(store, chosen or store.entries(), Path(args.output))
         case _:
             _list(store)
@@ -58,7 +69,7 @@ def command(args: argparse.Namespace) -> int:
 def _list(store: Store) -> None:
     lines = [_row(store, run) for run in store.listing()]
     if lines:
-        listing.lines(HEADER, lines, align="lllrrrrll")
+        listing.lines(HEADER, lines, align="lllrrrrll", droppable=DROPPABLE)
     else:
         print(f"no saved runs in {store.home}")
 
@@ -103,10 +114,11 @@ def _export(store: Store, entries: list[Entry], output: Path) -> None:
     import pandas
 
     from fedpace.disk.files import require_writable
+    from fedpace.record.run.table_file import write_table
 
     kinds = (".csv", ".parquet")
     if output.suffix not in kinds:
-        raise ConfigError(f"--output must end in {' or '.join(kinds)}; got {str(output)!r}")
+        raise ConfigError(f"--output must end in {', '.join(kinds)} or {SUFFIX}; got {str(output)!r}")
     require_writable(output, "--output")
     about = ("name", "algorithm", "task", "seed")
     lines = []
@@ -114,19 +126,5 @@ def _export(store: Store, entries: list[Entry], output: Path) -> None:
         for record in map(asdict, store.history(entry.id)):
             learned = record.pop("metrics")
             lines.append({name: getattr(entry, name) for name in about} | learned | record)
-    _write(pandas.DataFrame(lines), output)
+    write_table(pandas.DataFrame(lines), output, parquet=output.suffix == ".parquet")
     print(output)
-
-
-def _write(table: Any, output: Path) -> None:
-    from fedpace.disk import files
-
-    buffer = io.BytesIO()
-    if output.suffix == ".csv":
-        table.to_csv(buffer, index=False)
-    else:
-        try:
-            table.to_parquet(buffer, index=False)
-        except ImportError:
-            raise ConfigError("a Parquet file needs pyarrow: pip install 'fedpace[parquet]'") from None
-    files.write(output, buffer.getvalue())

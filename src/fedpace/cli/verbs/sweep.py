@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fedpace.cli import arguments, experiment, studies
 from fedpace.cli.parser import LARGEST, amount, number, processes, repeats
 from fedpace.cli.population import population
+from fedpace.cli.privacy import private_function
 from fedpace.cli.settings import parse_value
 from fedpace.errors import ConfigError
 from fedpace.study import STOP_ABOVE
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="parameter values to try: beta=0.7,0.9 or server_lr=0.5:5.0:0.5 (from, to, step)",
     )
     experiment.add_options(parser)
-    parser.set_defaults(workers=1)
+    parser.set_defaults(workers=1, stop=[])
     how = parser.add_argument_group("sweep")
     how.add_argument("--metric", metavar="NAME", help="metric to rank by (default: accuracy, or loss)")
     experiment.add_seeds(how, "setting")
@@ -79,10 +80,11 @@ def command(args: argparse.Namespace) -> int:
     early and counts as failed. With `--compute ray` runs go to a Ray cluster, one core each.
     """
     studies.require_writable(args, "csv", "latex", "markdown")
-    study = _study(args)
+    study = _study(experiment.sized(args))
     whole = study.cells(real_time=True)
-    more = f"the best {SHOWN} of {len(whole.rows)}" if len(whole.rows) > SHOWN else ""
-    studies.show_tables([replace(whole, rows=whole.rows[:SHOWN], caption=more)])
+    more = [f"the best {SHOWN} of {len(whole.rows)}"] if len(whole.rows) > SHOWN else []
+    said = "\n".join([*more, *map(str, study.privacy)])
+    studies.show_tables([replace(whole, rows=whole.rows[:SHOWN], caption=said)])
     studies.write(study, args, "latex", "markdown", "csv")
     return 0
 
@@ -100,7 +102,7 @@ def _study(args: argparse.Namespace) -> SweepStudy:
         return arguments.words(args.algorithm, each, seed, [*fixed.items(), *settings.items()])
 
     return sweep(
-        experiment.algorithm_functions()[args.algorithm],
+        private_function(experiment.algorithm_function(args.algorithm, args), args),
         lambda seed: experiment.load_task(args, seed),
         population(args.population),
         grid=grid,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +13,12 @@ from fedpace.algorithm import Algorithm
 from fedpace.deploy.expectations import Patience
 from fedpace.deploy.identity.enrolment import split_address
 from fedpace.deploy.journal.keeper import JournalLimits
+from fedpace.disk.toml import read_toml, require_keys
 from fedpace.errors import ConfigError, require, unknown
 from fedpace.expressions import evaluate, rule_classes
-from fedpace.untrusted import Number, Whole, fits, read_regular
+from fedpace.untrusted import Number, Whole
 
 RUN_FILE, CLIENT_FILE = "run.toml", "client.py"
-MOST_BYTES = 1 << 20
 RULES = (
     "pace",
     "local",
@@ -28,6 +27,7 @@ RULES = (
     "aggregate",
     "server_opt",
     "correction",
+    "privacy",
 )  # fields that may be replaced
 _SHAPES: dict[str, dict[str, object]] = {
     "run": {
@@ -91,10 +91,7 @@ def read_settings(folder: str | Path) -> Settings:
     require(
         path.is_file(), "a study", str(folder), f"a folder with {RUN_FILE} (`fedpace deploy new` makes one)"
     )
-    try:
-        tables = tomllib.loads(read_regular(path, MOST_BYTES).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path} must be TOML ({error})") from None
+    tables = read_toml(path)
     _check(tables, path)
     run, server = dict(tables["run"]), tables.get("server", {})
     listen = server.get("listen", "127.0.0.1:7443")
@@ -116,25 +113,11 @@ def _check(tables: Mapping[str, Any], path: Path) -> None:
         if name not in _SHAPES:
             raise unknown(f"a table of {path.name}", name, _SHAPES)
         require(isinstance(table, dict), f"{path.name}: {name}", table, f"a table, [{name}]")
-        for key, value in table.items():
-            if key not in _SHAPES[name]:
-                raise unknown(f"a key of [{name}] in {path.name}", key, _SHAPES[name])
-            require(
-                fits(value, _SHAPES[name][key]),
-                f"{path.name}: {name}.{key}",
-                value,
-                _words(_SHAPES[name][key]),
-            )
+        require_keys(table, _SHAPES[name], path.name, name)
     missing = [key for key in _NEEDED if key not in tables.get("run", {})]
     require(
         not missing, f"{path.name}: [run]", sorted(tables.get("run", {})), f"one with {', '.join(_NEEDED)}"
     )
-
-
-def _words(shape: object) -> str:
-    shapes = shape if isinstance(shape, tuple) else (shape,)
-    names = {str: "text", Whole: "a whole number", Number: "a number"}
-    return " or ".join("a list of numbers" if isinstance(each, list) else names[each] for each in shapes)
 
 
 def _algorithms() -> dict[str, Callable[..., Any]]:

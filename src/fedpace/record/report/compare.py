@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fedpace.record.report.plot import COLOURS, STYLE, words
 from fedpace.record.report.points import Points, points
+from fedpace.record.run.metrics import rises
 from fedpace.record.run.run import Run
 from fedpace.record.run.units import byte_unit
 from fedpace.statistics import estimate
@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 WIDE = 8.0  # from this ratio on, small values would vanish on a linear axis
 
 Target = tuple[str, float]
-
-
-RISING = {"f1", "auc", "auroc", "auprc", "precision", "recall", "r2", "iou", "dice", "bleu", "mcc", "ndcg"}
-
-
-def rises(metric: str) -> bool:
-    """Accuracy, F1, AUC and others of their kind are maximised, every other metric (losses, errors) is minimised."""
-    words = re.split(r"[^a-z0-9]+", metric.lower())
-    return any(word in RISING or word.startswith("acc") for word in words)
 
 
 def reached(run: Run, goal: Target) -> Run | None:
@@ -61,7 +52,7 @@ def picture(
         for at in (1, 2):
             ends = [seed[at][-1] for seeds in drawn.values() for seed in seeds if seed[at]]
             if ends and 0 < WIDE * min(ends) < max(ends):
-                row[at].set_xscale("log")
+                row[at].set_xscale("log", nonpositive="mask")  # the initial model has no place on it
         for axes, what in zip(row, ("server steps", "virtual seconds", f"{name} up and down"), strict=True):
             axes.set_xlabel(what)
             if goal and goal[0] == metric:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedpace.disk import files
 from fedpace.errors import require
-from fedpace.record.report.points import points, spans_decades
+from fedpace.record.report.points import EPSILON, points, spans_decades
 from fedpace.record.run.units import byte_unit
 from fedpace.untrusted import visible
 
@@ -64,10 +64,12 @@ def curves(runs: Mapping[str, Run], title: str = "") -> Figure:
 
 
 def _metrics(runs: Mapping[str, Run]) -> list[str]:
-    """Accuracy and loss first, then a task's own."""
+    """Accuracy and loss first, then a task's own, then what private runs spent."""
     known = dict.fromkeys(name for run in runs.values() for name in run.metrics)
     usual = [name for name in ("accuracy", "loss") if name in known]
-    return [*usual, *(name for name in known if name not in usual)][:MOST_METRICS]
+    shown = [*usual, *(name for name in known if name not in usual)][:MOST_METRICS]
+    private = EPSILON not in shown and any(run.privacy is not None for run in runs.values())
+    return [*shown, *[EPSILON] * private]
 
 
 def words(text: str) -> str:

@@ -7,7 +7,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from fedpace.record.run.run import Run
+from fedpace.sim.observer import StepRecord
 
+EPSILON = "epsilon"  # drawn like a metric
 DECADES = 20  # ratio from which a logarithmic axis shows more
 
 
@@ -25,11 +27,16 @@ def points(run: Run, metric: str, unit: float) -> Points:
     first = [(0.0, 0.0, 0.0, run.initial_metrics[metric])] if metric in run.initial_metrics else []
     sent = accumulate(record.bytes_up + record.bytes_down for record in run.history)
     rows = first + [
-        (float(record.version), record.virtual_seconds, total / unit, record.metrics[metric])
+        (float(record.version), record.virtual_seconds, total / unit, value)
         for record, total in zip(run.history, sent, strict=True)
-        if metric in record.metrics
+        if (value := _value(record, metric)) is not None
     ]
     return Points(*(list(column) for column in zip(*rows, strict=True))) if rows else Points([], [], [], [])
+
+
+def _value(record: StepRecord, metric: str) -> float | None:
+    """A metric, or what a private run had spent."""
+    return record.metrics.get(metric, record.epsilon if metric == EPSILON else None)
 
 
 def spans_decades(values: Iterable[float]) -> bool:

@@ -48,15 +48,17 @@ def _multiples(amount: float, of: float) -> int:
 
 
 def every(value: int | str | EvaluationInterval | None) -> EvaluationInterval | None:
-    """`10` steps, `"30s"` of virtual time, `"5MB"` of traffic, or None: never."""
-    if value is None or isinstance(value, EvaluationInterval):
+    """`10` steps, `"30s"` of virtual time, `"5MB"` of traffic; None or "never"."""
+    if value is None or value == "never":
+        return None
+    if isinstance(value, EvaluationInterval):
         return value
     if not isinstance(value, str) or re.fullmatch(r"[+-]?\d{1,20}", value):
         return EvaluationInterval(steps=int(value) if isinstance(value, str) else value)
     match = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*(s|[kMG]?B)", value.strip())
     if match is None:
         raise ConfigError(
-            f"evaluate_every must be steps (10), seconds (30s) or bytes (5MB); got {brief(value)}"
+            f"evaluate_every must be steps (10), seconds (30s), bytes (5MB) or never; got {brief(value)}"
         )
     name, scale = _UNITS[match[2]]
     return EvaluationInterval(**{name: float(match[1]) * scale})  # type: ignore[arg-type]

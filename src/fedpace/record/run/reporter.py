@@ -33,7 +33,10 @@ class Reported:
 
 
 class Reporter(Observer):
-    """Evaluates when it is due, keeps account of the traffic, and tells `others` of steps, activities and fates."""
+    """Evaluates when it is due, keeps account of the traffic, and tells `others` of steps, activities and fates.
+
+    `spent(virtual seconds, bytes)`: why the run ends here, which makes an evaluation due; empty if it goes on.
+    """
 
     def __init__(
         self,
@@ -42,9 +45,10 @@ class Reporter(Observer):
         every: EvaluationInterval | None,
         rounds: int,
         per_tensor: bool = False,
+        spent: Callable[[float, int], str] | None = None,
     ) -> None:
         self.audience, self.task, self.every, self.rounds = Audience(others), task, every, rounds
-        self.state = Reported()
+        self.state, self._spent = Reported(), spent
         self._shape = VectorShape(task.layout.size, len(groups.of(task.layout)) if per_tensor else 1)
 
     def initial(self, x: Vector) -> Mapping[str, float]:
@@ -65,6 +69,7 @@ class Reporter(Observer):
             bytes_down=tally.bytes_down - self.state.bytes_down,
             metrics=metrics,
             clipped=step.clipped,
+            epsilon=step.epsilon,
         )
         self.state.bytes_up, self.state.bytes_down = tally.bytes_up, tally.bytes_down
         self._tell(Observer.recorded, record, step.x)
@@ -104,7 +109,8 @@ class Reporter(Observer):
         if self.every is None:
             return {}
         marks = self.every.marks(version, now, size_bytes)
-        due = marks != self.state.marks or version == self.rounds
+        last = version == self.rounds or bool(self._spent and self._spent(now, size_bytes))
+        due = marks != self.state.marks or last
         self.state.marks = marks
         return _without_nan(self.task.evaluate(x)) if due else {}
 

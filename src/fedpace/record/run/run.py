@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from fedpace.disk import files
+from fedpace.privacy.spent import COVERED, Privacy
 from fedpace.record.run import timeline, usage
 from fedpace.record.run.inference import NONE, OtherTensors
+from fedpace.record.run.table_file import write_table
 from fedpace.record.run.units import format_bytes, format_seconds
 from fedpace.sim.observer import Activity, Fate, StepRecord
 from fedpace.vector import Layout, Vector, model_sha256
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from fedpace.algorithm import Algorithm
+    from fedpace.client_spread import ClientSpread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -44,10 +47,8 @@ class Run:
     activities: Sequence[Activity] = ()
     fates: Sequence[Fate] = ()
     initial_metrics: Mapping[str, float] = field(default_factory=dict)  # of the model before the first step
-    client_metrics: Mapping[int, Mapping[int, Mapping[str, float]]] = field(
-        default_factory=dict
-    )  # version -> client -> what it measured of that model
     other_tensors: OtherTensors = NONE  # what the trained module holds beside the parameters in `model`
+    client_metrics: Mapping[int, ClientSpread] = field(default_factory=dict)  # by version, where measured
     stopped: str | None = None  # why it ended on purpose before its last step; None: all steps were taken
 
     @property
@@ -64,6 +65,17 @@ class Run:
     def evaluated(self) -> int | None:
         """The server step after which `metrics` were measured; None if there was no evaluation."""
         return next((record.version for record in reversed(self.history) if record.metrics), None)
+
+    @property
+    def privacy(self) -> Privacy | None:
+        """The guarantee of a private run: epsilon, delta, accountant, adjacency, ...; None without privacy."""
+        spent = self.summary.get("privacy")
+        return None if spent is None else Privacy.of(spent)
+
+    @property
+    def parent(self) -> Mapping[str, str]:
+        """Where the model that it started from comes from; empty if from the task."""
+        return dict(self.summary.get("parent", {}))
 
     @property
     def virtual_seconds(self) -> float:
@@ -134,8 +146,22 @@ class Run:
         """One row per server step; every metric is a column."""
         import pandas
 
-        rows = map(asdict, self.history)
+        rows = map(_plain, self.history)
         return pandas.DataFrame([{**row.pop("metrics"), **row} for row in rows])
+
+    def to_csv(self, path: str | Path) -> Path:
+        """One line per server step, one number per column: metrics, bytes, updates, mean and largest staleness."""
+        return write_table(self.flat_table(), path)
+
+    def to_parquet(self, path: str | Path) -> Path:
+        """The same as a Parquet file (`pip install 'fedpace[parquet]'`)."""
+        return write_table(self.flat_table(), path, parquet=True)
+
+    def flat_table(self) -> DataFrame:
+        """One row per server step, one number per column."""
+        import pandas
+
+        return pandas.DataFrame([_flat(record) for record in self.history])
 
     def to_json(self, *, named: bool = False) -> str:
         """The whole run but its model, one line per server step. The same seed gives identical text.
@@ -151,9 +177,10 @@ class Run:
             "model_sha256": model_sha256(self.model),
             "final": self.final,
             "traffic": self.traffic,
+            **({} if self.privacy is None else {"privacy": {**self.privacy.plain(), "covers": COVERED}}),
         }
         lines = [f' "{key}": {files.to_json(value)}' for key, value in head.items()]
-        steps = ",\n".join(f"  {files.to_json(asdict(record))}" for record in self.history)
+        steps = ",\n".join(f"  {files.to_json(_plain(record))}" for record in self.history)
         return "{\n" + ",\n".join(lines) + f',\n "history": [\n{steps}\n ]\n}}\n'
 
     def save(self, folder: str | Path | None = None) -> Path:
@@ -190,3 +217,24 @@ class Run:
     def clients(self) -> list[usage.Usage]:
         """Usage of every client: busy share, updates used and wasted, staleness."""
         return usage.usage(self.timeline())
+
+
+def _plain(record: StepRecord) -> dict[str, Any]:
+    """A record's fields; epsilon only where there is one."""
+    plain = asdict(record)
+    return plain if record.epsilon is not None else {k: v for k, v in plain.items() if k != "epsilon"}
+
+
+def _flat(record: StepRecord) -> dict[str, float | int]:
+    staleness = record.staleness
+    return {
+        "version": record.version,
+        "virtual_seconds": record.virtual_seconds,
+        **record.metrics,
+        "bytes_up": record.bytes_up,
+        "bytes_down": record.bytes_down,
+        "updates": len(record.clients),
+        "mean_staleness": sum(staleness) / len(staleness) if staleness else 0.0,
+        "max_staleness": max(staleness, default=0),
+        "clipped": record.clipped,
+    }

@@ -137,6 +137,7 @@ def _rows(history: History, at: Position) -> Iterator[list[object]]:
             step.bytes_up,
             step.bytes_down,
             learned,
+            *([] if step.epsilon is None else [step.epsilon]),
         ]
     for a in history.activities[at.activities :]:
         yield ["activity", a.client, a.start, a.end, a.kind, a.version, a.session]
@@ -146,6 +147,8 @@ def _rows(history: History, at: Position) -> Iterator[list[object]]:
 
 def _take(row: list[Any], history: History) -> None:
     kind, *values = row
+    if kind == "step" and len(values) == len(rows.STEP) - 1:
+        values.append(None)  # of a run without privacy
     found = dict(zip(_KINDS.get(kind, {}), values, strict=True))
     if kind not in _KINDS or not fits(found, _KINDS[kind]):
         raise ValueError("another kind of line")

@@ -58,6 +58,7 @@ STEPS = Table(
     Column("bytes_up", BigInteger, nullable=False),
     Column("bytes_down", BigInteger, nullable=False),
     Column("metrics", Long, nullable=False),
+    Column("epsilon", Float(53)),  # spent until then, in a private run
     Column(
         "real_seconds", Float(53)
     ),  # since the run began; no part of its history, which must not depend on it

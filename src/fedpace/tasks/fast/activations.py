@@ -16,7 +16,7 @@ ROOT_HALF, ROOT_2_PI = 0.7071067811865476, 2.5066282746310002
 TANH_1, TANH_3 = 0.7978845608028654, 0.044715  # of GELU's approximation
 
 
-class Memory(NamedTuple):
+class LayerMemory(NamedTuple):
     """For one batch."""
 
     outputs: Array  # of all layers
@@ -29,7 +29,7 @@ class Memory(NamedTuple):
 
 
 @compiled
-def decays(x: Array, factor: float, memory: Memory, out: Array) -> None:
+def decays(x: Array, factor: float, memory: LayerMemory, out: Array) -> None:
     """out = exp(-factor * |x|) - 1, by powers of two and the exponential series; every step is done eight at a time."""
     number, wide = out.dtype.type, memory.bits.itemsize
     bias, shift = (127, 23) if wide == 4 else (1023, 52)
@@ -59,7 +59,7 @@ def decays(x: Array, factor: float, memory: Memory, out: Array) -> None:
 
 
 @compiled
-def tanh(x: Array, memory: Memory, out: Array) -> None:
+def tanh(x: Array, memory: LayerMemory, out: Array) -> None:
     decays(x, 2.0, memory, out)
     two = out.dtype.type(2)
     for i in range(out.size):
@@ -68,7 +68,7 @@ def tanh(x: Array, memory: Memory, out: Array) -> None:
 
 
 @compiled
-def sigmoid(x: Array, memory: Memory, out: Array) -> None:
+def sigmoid(x: Array, memory: LayerMemory, out: Array) -> None:
     decays(x, 1.0, memory, out)
     one, two = out.dtype.type(1), out.dtype.type(2)
     for i in range(out.size):
@@ -84,7 +84,7 @@ def gelu(x: Array, out: Array) -> None:
 
 
 @compiled
-def gelu_tanh(x: Array, memory: Memory, out: Array) -> None:
+def gelu_tanh(x: Array, memory: LayerMemory, out: Array) -> None:
     a, b, half = out.dtype.type(TANH_1), out.dtype.type(TANH_3), out.dtype.type(0.5)
     for i in range(out.size):
         memory.turned[i] = a * (x[i] + b * x[i] * x[i] * x[i])
@@ -123,7 +123,7 @@ def normalise(x: Array, gain: Array, shift: Array, epsilon: float, out: Array) -
 
 @compiled
 def slopes(
-    kind: int, number: float, x: Array, out: Array, memory: Memory, errors: Array, below: Array
+    kind: int, number: float, x: Array, out: Array, memory: LayerMemory, errors: Array, below: Array
 ) -> None:
     """below = errors times the derivative of an activation with inputs x and outputs `out`."""
     one = out.dtype.type(1)

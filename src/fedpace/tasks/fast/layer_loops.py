@@ -22,7 +22,7 @@ from fedpace.tasks.fast.activations import (
     RELU,
     SIGMOID,
     TANH,
-    Memory,
+    LayerMemory,
     gelu,
     gelu_tanh,
     leaky,
@@ -79,7 +79,7 @@ def rows_of(values: Array, count: int) -> Array:
 
 @inlined
 def enter(
-    y: Array, layers: Layers, k: int, rows: Array, picks: Array, memory: Memory, masks: Array, out: Array
+    y: Array, layers: Layers, k: int, rows: Array, picks: Array, memory: LayerMemory, masks: Array, out: Array
 ) -> None:
     """The outputs of layer k, from those below; from the samples themselves for the first."""
     kind, count = layers.kinds[k], len(picks)
@@ -112,7 +112,7 @@ def enter(
 
 
 @inlined
-def forward(y: Array, layers: Layers, rows: Array, picks: Array, memory: Memory, masks: Array) -> None:
+def forward(y: Array, layers: Layers, rows: Array, picks: Array, memory: LayerMemory, masks: Array) -> None:
     """The outputs of all layers; each dropout uses up its own part of the masks."""
     count, used = len(picks), 0
     below, chosen = rows, picks
@@ -160,7 +160,7 @@ def leave(
     k: int,
     rows: Array,
     picks: Array,
-    memory: Memory,
+    memory: LayerMemory,
     masks: Array,
     below: Array,
 ) -> None:
@@ -198,7 +198,7 @@ def add_gradients(
     picks: Array,
     target: Target,
     scale: float,
-    memory: Memory,
+    memory: LayerMemory,
     masks: Array,
 ) -> None:
     """into += scale * the gradient at y of the loss summed over the batch. `into` may be `y` itself."""
@@ -230,7 +230,7 @@ def descend(
     ends: Array,
     rates: Array,
     rule: Rule,
-    memory: Memory,
+    memory: LayerMemory,
     masks: Array,
 ) -> None:
     """Move y by one step per batch, as `dense_loops.descend` does; every batch uses up its own part of the masks."""

@@ -18,7 +18,7 @@ from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fast import Randomness
 from fedpace.tasks.fast import activations as kinds
 from fedpace.tasks.fast import layer_loops as loops
-from fedpace.tasks.fast.activations import Memory
+from fedpace.tasks.fast.activations import LayerMemory
 from fedpace.tasks.fast.compiled import Array, aligned
 from fedpace.tasks.fast.dense_loops import in_range
 from fedpace.tasks.fast.first_use import announced
@@ -114,14 +114,14 @@ def compiled_form(layers: Sequence[Layer], dtype: np.dtype[np.floating]) -> loop
     )
 
 
-def memory_for(layers: Sequence[Layer], count: int, dtype: np.dtype[np.floating]) -> Memory:
+def memory_for(layers: Sequence[Layer], count: int, dtype: np.dtype[np.floating]) -> LayerMemory:
     """For batches of up to `count` samples."""
     widest = max(max(layer.inner, layer.outer) for layer in layers)
     units, most = count * sum(layer.outer for layer in layers), max(count, 2) * widest
     powers = aligned(most, dtype)
     bits = powers.view(np.int32 if powers.itemsize == 4 else np.int64)
     order, zeros = np.arange(max(count, widest)), np.zeros(widest, dtype)
-    return Memory(
+    return LayerMemory(
         aligned(units, dtype), aligned(units, dtype), aligned(most, dtype), powers, bits, order, zeros
     )
 

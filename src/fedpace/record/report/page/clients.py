@@ -114,7 +114,7 @@ def _share_of(counter: Mapping[int, int], stale: int) -> float:
 
 def _share_chart(groups: Sequence[RunGroup], counts: Mapping[str, Sequence[Sequence[int]]]) -> str:
     return svg.line_chart(
-        [_ranked(group, counts[group.label]) for group in groups], "clients", "updates used"
+        [_ranked(group, counts[group.label]) for group in groups], "clients", "updates used", zero=True
     )
 
 

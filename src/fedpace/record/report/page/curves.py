@@ -7,7 +7,7 @@ from statistics import fmean
 
 from fedpace.record.report.page import svg
 from fedpace.record.report.page.groups import RunGroup, card, cards, section
-from fedpace.record.report.points import Points, points, spans_decades
+from fedpace.record.report.points import EPSILON, Points, points, spans_decades
 from fedpace.record.run.units import byte_unit
 from fedpace.statistics import estimate
 
@@ -31,10 +31,12 @@ def curves(groups: Sequence[RunGroup], target: Goal | None) -> str:
 
 
 def _metrics(groups: Sequence[RunGroup]) -> list[str]:
-    """Accuracy and loss first."""
+    """Accuracy and loss first; what private runs spent last."""
     known = dict.fromkeys(n for group in groups for stored in group.runs for n in stored.run.metrics)
     first = [name for name in ("accuracy", "loss") if name in known]
-    return [*first, *(name for name in known if name not in first)][:MOST_METRICS]
+    shown = [*first, *(name for name in known if name not in first)][:MOST_METRICS]
+    private = any(stored.run.privacy is not None for group in groups for stored in group.runs)
+    return [*shown, *[EPSILON] * (private and EPSILON not in shown)]
 
 
 def _chart(

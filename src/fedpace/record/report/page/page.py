@@ -8,6 +8,7 @@ from importlib.resources import files
 from statistics import fmean
 from typing import Any
 
+from fedpace.privacy.spent import COVERED
 from fedpace.record.report.page import svg
 from fedpace.record.report.page.clients import participation, partition, timelines
 from fedpace.record.report.page.curves import Goal, curves
@@ -88,7 +89,8 @@ def _caution(runs: Sequence[StoredRun]) -> str:
 
 
 def _results(runs: Sequence[StoredRun], groups: Sequence[RunGroup], summary: str) -> str:
-    outcome = ("accuracy", "loss", "steps", "virtual time", "up", "down", "real time")
+    private = any(stored.run.privacy is not None for stored in runs)
+    outcome = ("accuracy", "loss", *["privacy"] * private, "steps", "virtual time", "up", "down", "real time")
     header = ("run", "algorithm", "task", *outcome, "state")
     rows = [
         (
@@ -96,6 +98,7 @@ def _results(runs: Sequence[StoredRun], groups: Sequence[RunGroup], summary: str
             stored.run.name,
             stored.run.task,
             *(_measured(stored.run, name) for name in ("accuracy", "loss")),
+            *(["" if stored.run.privacy is None else str(stored.run.privacy)] if private else []),
             f"{len(stored.run.history):,}",
             format_seconds(stored.run.virtual_seconds),
             format_bytes(stored.run.bytes_up),
@@ -105,7 +108,8 @@ def _results(runs: Sequence[StoredRun], groups: Sequence[RunGroup], summary: str
         )
         for stored in runs
     ]
-    each = f'<div class="card scroll">{table(header, rows)}</div>'
+    note = f"<p><small>Privacy covers {escape(COVERED)}.</small></p>" * private
+    each = f'<div class="card scroll">{table(header, rows)}{note}</div>'
     if not summary:
         return section("Results", each)
     if len(runs) == len(groups):

@@ -73,9 +73,18 @@ def number(value: float) -> str:
 
 
 def line_chart(
-    series: Sequence[Series], x_label: str, y_label: str, *, log: bool = False, goal: float | None = None
+    series: Sequence[Series],
+    x_label: str,
+    y_label: str,
+    *,
+    log: bool = False,
+    zero: bool = False,
+    goal: float | None = None,
 ) -> str:
-    """Lines over a common plane; the page's script reads the points to answer the pointer. `goal` is a level."""
+    """Lines over a common plane; the page's script reads the points to answer the pointer.
+
+    `zero`: values are shown from 0 on. `goal`: a level to reach.
+    """
     drawn = [each for each in series if len(each.xs)]
     if not drawn:
         return _empty(y_label)
@@ -83,7 +92,7 @@ def line_chart(
     lifted = [[math.log10(y) if logs else y for y in each.ys] for each in drawn]
     level = [] if goal is None or (logs and goal <= 0) else [math.log10(goal) if logs else goal]
     x = Scale(*_span([v for each in drawn for v in each.xs], zero=True), LEFT, WIDTH - RIGHT)
-    y = Scale(*_span([*(v for ys in lifted for v in ys), *level]), HEIGHT - BOTTOM, TOP)
+    y = Scale(*_span([*(v for ys in lifted for v in ys), *level], zero=zero), HEIGHT - BOTTOM, TOP)
     parts = [_axes(x, y, x_label, y_label, logs=logs), *(_goal(y(at), goal) for at in level)]
     parts += [_band(each, x, y) for each in drawn if each.band and not logs]
     for each, ys in zip(drawn, lifted, strict=True):
@@ -222,7 +231,7 @@ def _few(count: int) -> range:
 
 def _goal(y: float, value: float | None) -> str:
     line = f'<line class="goal" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-    return line + _text(WIDTH - RIGHT, y - 4, f"target {value:g}", "end")
+    return line + _text(LEFT + 4, y - 4, f"target {value:g}", "start")
 
 
 def _band(series: Series, x: Scale, y: Scale) -> str:
@@ -255,11 +264,19 @@ def _span(values: Iterable[float], *, zero: bool = False) -> tuple[float, float]
     from_zero = zero and low >= 0
     room = (high - low) * 0.02 or abs(high) * 0.1 or 1.0
     ends = (0.0 if from_zero else low - room, high if from_zero and high > 0 else high + room)
-    marks = ticks(*ends)
-    step = marks[1] - marks[0] if len(marks) > 1 else ends[1] - ends[0]
-    top = math.ceil(ends[1] / step - 1e-9) * step
-    bottom = 0.0 if from_zero else math.floor(ends[0] / step + 1e-9) * step
-    return _kept(bottom, low, 0.0), _kept(top, high, 1.0)
+    for _ in range(4):  # a wider axis may have another step
+        ends = _widened(*ends)
+    return _kept(ends[0], low, 0.0), _kept(ends[1], high, 1.0)
+
+
+def _widened(low: float, high: float) -> tuple[float, float]:
+    """To the multiples of the ticks' step at or beyond both ends."""
+    marks = ticks(low, high)
+    step = marks[1] - marks[0] if len(marks) > 1 else high - low
+    if step <= 0:  # values too small to be told apart by their labels
+        return low, high
+    wide = math.floor(low / step + 1e-6) * step, math.ceil(high / step - 1e-6) * step
+    return low if math.isclose(wide[0], low) else wide[0], high if math.isclose(wide[1], high) else wide[1]
 
 
 def _kept(end: float, value: float, bound: float) -> float:

@@ -20,6 +20,7 @@ class Values:
         stale = record.staleness
         return {
             **record.metrics,
+            **({} if record.epsilon is None else {"epsilon": record.epsilon}),
             "virtual_seconds": record.virtual_seconds,
             "bytes_up": self._bytes_up,
             "bytes_down": self._bytes_down,

@@ -1,0 +1,125 @@
+"""How much memory a run needs, from its parts, before it starts.
+
+Counted is what is certain to be held at once: an estimate from below. Vectors are counted by building every rule's
+state for a tiny model, so a rule of a stranger's is counted as well.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedpace.algorithm import Algorithm
+from fedpace.compute.protocol import Task
+from fedpace.errors import ConfigError
+from fedpace.link import as_uplink
+from fedpace.link.protocol import Context
+
+TINY = 4096  # parameters of the model that stands for the real one
+TASK = 3  # model sizes: the initial model, the one that is trained, its gradient
+STEP = 3  # the model, the next one, the sum of updates
+WORKER = 3  # what a worker process adds: the model that is trained, its gradient, a result on its way
+SPILL_BYTES = 1 << 32  # of what clients remember: more goes to disk unless it is told where
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes, by what holds them."""
+
+    model: int
+    task: int
+    server: int
+    updates: int  # on their way
+    memories: int  # of clients
+
+    @property
+    def spills(self) -> bool:
+        """Whether the clients' memories go to disk by default."""
+        return self.memories > SPILL_BYTES
+
+    def total(self, spilled: bool) -> int:
+        return self.task + self.server + self.updates + (0 if spilled else self.memories)
+
+
+def footprint(
+    algorithm: Algorithm, task: Task, rounds: int, workers: int = 1, *, alike: bool = True
+) -> Footprint:
+    """The least memory that `rounds` server steps of `algorithm` on `task` hold at once.
+
+    `alike`: all devices are, so that the updates of a step arrive at one instant.
+    """
+    model, at_once = 4 * task.layout.size, _at_once(algorithm, task.clients)
+    server = STEP + _vectors(algorithm.server_opt.init(np.zeros(TINY, np.float32)))
+    share, memory = uploaded(algorithm)
+    extra = WORKER * workers if workers > 1 else 0
+    return Footprint(
+        model,
+        int(model * (TASK + extra)),
+        int(model * server),
+        int(model * share * (at_once if alike else 1)),
+        int(model * memory * min(task.clients, at_once * rounds)),
+    )
+
+
+def uploaded(algorithm: Algorithm) -> tuple[float, float]:
+    """A frame, and what both ends remember of one client after it, as shares of the model."""
+    link, v = as_uplink(algorithm.up), np.linspace(-1, 1, TINY, dtype=np.float32)
+    try:
+        frame, sender = link.send(v, link.init(TINY, v.dtype), Context(0), np.random.default_rng(0))
+        _, receiver = link.receive(frame, link.init(TINY, v.dtype), TINY)
+    except Exception:  # a stranger's link may want its own model; what is not known is not counted
+        return 0.0, 0.0
+    return min(1.0, len(frame) / v.nbytes), _vectors(sender) + _vectors(receiver)
+
+
+def require_memory(needed: Footprint, spilled: bool) -> None:
+    """Refuse what cannot fit, with the reason."""
+    available, total = available_bytes(), needed.total(spilled)
+    if available is not None and total > available:
+        parts = {"the task": needed.task, "the server": needed.server, "updates on their way": needed.updates}
+        if not spilled:
+            parts["what clients remember (spill= puts it on disk)"] = needed.memories
+        said = ", ".join(f"{size / 1e9:.1f} GB for {what}" for what, size in parts.items() if size)
+        raise ConfigError(
+            f"this run must fit in memory: it takes at least {total / 1e9:.1f} GB ({said}); "
+            f"{available / 1e9:.1f} GB are free"
+        )
+
+
+def spill_folder(needed: Footprint, asked: str | None) -> str | None:
+    """Where clients' memories go: where it was asked for, to disk if there are many, else nowhere."""
+    return asked if asked is not None or not needed.spills else tempfile.gettempdir()
+
+
+def available_bytes() -> int | None:
+    """Memory that processes may still take; None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    found = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    return 1024 * found[0] if found else None
+
+
+def _at_once(algorithm: Algorithm, clients: int) -> int:
+    """Clients whose updates a step waits for."""
+    names = ("clients_per_round", "buffer", "draws")
+    given = [getattr(algorithm.pace, name, None) for name in names]
+    known = [int(number) for number in given if isinstance(number, int)]
+    return min([clients, *known])
+
+
+def _vectors(state: Any) -> float:
+    """How many models' worth of numbers a state holds."""
+    if isinstance(state, np.ndarray):
+        return state.nbytes / (4 * TINY) if state.size >= TINY else 0.0
+    if is_dataclass(state) and not isinstance(state, type):
+        return sum(_vectors(getattr(state, field.name)) for field in fields(state))
+    if isinstance(state, Mapping):
+        return sum(map(_vectors, state.values()))
+    return sum(map(_vectors, state)) if isinstance(state, (tuple, list)) else 0.0

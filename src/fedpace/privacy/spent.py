@@ -1,0 +1,72 @@
+"""What was spent: the guarantee of one run, and of several on the same clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fedpace.privacy.accounting import Accounting, together
+
+COVERED = "the released models; history, counters and metrics of clients are the operator's, and not covered"
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """The models a run released are (epsilon, delta) differentially private for neighbours of this adjacency."""
+
+    epsilon: float
+    delta: float
+    accountant: str  # PLD | RDP
+    adjacency: str  # add-or-remove | replace-one | zero-out
+    noise_multiplier: float
+    clip: float  # of the next step
+    mechanism: str
+    uses: int  # steps; contributions of the client with most of them where the adjacency is zero-out
+    clients: int  # N
+    cohort: int  # per step
+    tree_steps: int = 0
+
+    @property
+    def accounting(self) -> Accounting:
+        return Accounting(self.adjacency, self.noise_multiplier, self.clients, self.cohort, self.tree_steps)
+
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Privacy:
+        return cls(**plain)
+
+    def __str__(self) -> str:
+        return f"({self.epsilon:.4g}, {self.delta:g})-DP, {self.adjacency}, {self.accountant}"
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """Several runs on the same clients, added up by their accountant."""
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    runs: int
+
+    def __str__(self) -> str:
+        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        return f"{runs} together: ({self.epsilon:.4g}, {self.delta:g})-DP, {self.adjacency}"
+
+
+def composed(runs: Iterable[Privacy]) -> list[Composed]:
+    """One for each adjacency: guarantees for different neighbours do not add up to one."""
+    by_adjacency: dict[str, list[Privacy]] = {}
+    for run in runs:
+        by_adjacency.setdefault(run.adjacency, []).append(run)
+    return [_together(adjacency, each) for adjacency, each in by_adjacency.items()]
+
+
+def _together(adjacency: str, runs: list[Privacy]) -> Composed:
+    delta, uses = max(run.delta for run in runs), dict[Accounting, int]()
+    for run in runs:
+        uses[run.accounting] = uses.get(run.accounting, 0) + run.uses
+    spent = tuple((each, count) for each, count in uses.items() if count)
+    return Composed(together(spent, delta) if spent else 0.0, delta, adjacency, len(runs))

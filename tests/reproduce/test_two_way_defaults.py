@@ -1,0 +1,62 @@
+"""The study of two_way's defaults: which rate is judged, and how far apart two methods are."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fedpace import algorithms
+from fedpace.reproduce.outcome import Evaluation, Outcome
+from fedpace.reproduce.results import Results
+from fedpace.reproduce.two_way_defaults import Paired
+from fedpace.reproduce.two_way_study import BASE, PLACES, RATES, TUNING, cells, chosen_rate, judging, tuned
+
+PLACE = next(iter(PLACES))
+
+
+def outcome(accuracy: float) -> Outcome:
+    points = [Evaluation(1, 1.0, 1, 1, {"accuracy": accuracy})]
+    return Outcome(
+        ended="finished", steps=1, seconds=1.0, bytes_up=1, bytes_down=1, points=points, staleness={}
+    )
+
+
+def known(**accuracies: float) -> Results:
+    """Results of the rate cells of the first place whose names end so."""
+    results = Results()
+    for cell in cells("quick", Results()):
+        for end, accuracy in accuracies.items():
+            if cell.name == f"rate {PLACE}: two_way {end[1:].replace('_', '.')}":
+                results.add(cell, 0, outcome(accuracy))
+    return results
+
+
+def test_the_defaults_are_those_that_were_studied() -> None:
+    assert algorithms.two_way() == algorithms.two_way(**BASE)
+
+
+def test_a_method_is_judged_at_the_best_of_its_rates_once_all_are_known() -> None:
+    assert RATES["two_way"] == (0.005, 0.01)
+    assert chosen_rate(known(r0_005=0.7), PLACE, "two_way") is None
+    assert chosen_rate(known(r0_005=0.7, r0_01=0.8), PLACE, "two_way") == 0.01
+    names = [cell.name for cell in cells("quick", known(r0_005=0.8, r0_01=0.7))]
+    assert judging(PLACE, "two_way") in names and judging(PLACE, "FedAMS") not in names
+
+
+def test_rates_are_chosen_on_other_splits_than_are_judged() -> None:
+    every = cells("quick", known(r0_005=0.8, r0_01=0.7))
+    tasks = {cell.name.split()[0]: repr(cell.task) for cell in every if PLACE in cell.name}
+    assert "OtherSplit" in tasks["rate"] and "OtherSplit" not in tasks["judging"]
+    assert not {bed.task for bed in TUNING.values()} & {bed.task for bed in PLACES.values()}
+
+
+def test_the_interval_of_paired_differences_is_students() -> None:
+    """1, 2, 3 points: mean 2, deviation 1, t(2 degrees, 95 %) = 2.920."""
+    assert Paired((1.0, 2.0, 3.0)).lower == pytest.approx(2 - 2.920 / math.sqrt(3))
+    assert Paired((1.0,)).lower == -math.inf
+
+
+def test_every_parameter_is_varied_on_every_tuning_task() -> None:
+    labels = [set(tuned("quick", bed)) for bed in TUNING]
+    assert labels[0] == labels[1] and "base" in labels[0]
