@@ -191,6 +191,7 @@ class Campaign:
         )
         assert again.different == (), f"{self.name}: updates that their data do not make"
         assert again.run.counters == told["counters"]
+        assert told["counters"]["taken"] <= again.retrained, f"{self.name}: an update was counted twice"
         known = {client: self._acknowledged(client) for client in range(CLIENTS)}
         assert sum(known.values()) > 0, "clients remember what was taken"
         lost = [client for client in known if known[client] > taken(again, client)]
