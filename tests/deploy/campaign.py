@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -19,7 +18,7 @@ from typing import Any
 
 from tests.deploy.deployed import CLIENTS, SAMPLES, TASK
 from tests.deploy.faults import FaultyProxy, faithful, faulty
-from tests.deploy.party import FULL, PROGRESS, RESULT
+from tests.deploy.party import FULL, PORT, PROGRESS, RESULT
 
 from fedpace.deploy import Owner, Replay, replay
 from fedpace.deploy.measures import model_sha256
@@ -57,18 +56,11 @@ def corrupted(data: bytes, random: Random) -> bytes:
     return bytes(changed)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Campaign:
     """One pacing; `run` makes one fault of each kind, in the order that the seed decides."""
 
     def __init__(self, folder: Path, name: str, seed: int) -> None:
         self.folder, self.name, self.random = folder, name, Random(f"{name} {seed}")
-        self.port = free_port()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.proxy: FaultyProxy
 
@@ -76,7 +68,7 @@ class Campaign:
         return asyncio.run(self._run(list(kinds)))
 
     async def _run(self, kinds: list[str]) -> dict[str, Any]:
-        async with faulty(self.port) as self.proxy:
+        async with faulty(self._port) as self.proxy:
             try:
                 self._start("server")
                 for part in range(PROCESSES):
@@ -97,13 +89,17 @@ class Campaign:
     def _start(self, who: str) -> None:
         role, _, part = who.partition(" ")
         numbers = map(str, range(int(part), CLIENTS, PROCESSES)) if part else ()
-        port = self.proxy.port if part else self.port
+        port = self.proxy.port if part else 0
         words = [sys.executable, "-m", "tests.deploy.party", role, str(self.folder), self.name, str(port)]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
         with (self.folder / f"{who}.log").open("ab") as log:
             self.processes[who] = subprocess.Popen(
                 [*words, *numbers], cwd=ROOT, env=env, stdout=log, stderr=log
             )
+
+    def _port(self) -> int:
+        """Where the server listens now."""
+        return int((self.folder / PORT).read_text())
 
     def _one_of_the_clients(self) -> str:
         return f"clients {self.random.randrange(PROCESSES)}"
@@ -195,6 +191,7 @@ class Campaign:
         )
         assert again.different == (), f"{self.name}: updates that their data do not make"
         assert again.run.counters == told["counters"]
+        assert told["counters"]["taken"] <= again.retrained, f"{self.name}: an update was counted twice"
         known = {client: self._acknowledged(client) for client in range(CLIENTS)}
         assert sum(known.values()) > 0, "clients remember what was taken"
         lost = [client for client in known if known[client] > taken(again, client)]

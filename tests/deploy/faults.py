@@ -29,7 +29,7 @@ class FaultyProxy:
         self._open: set[asyncio.StreamWriter] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
-        self._target = ("127.0.0.1", 0)
+        self._target: Callable[[], int] = lambda: 0  # the server's port
         self._server: asyncio.Server | None = None
 
     @property
@@ -37,8 +37,8 @@ class FaultyProxy:
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
-    async def start(self, port: int) -> None:
-        self._target = ("127.0.0.1", port)
+    async def start(self, port: int | Callable[[], int]) -> None:
+        self._target = port if callable(port) else lambda: port
         self._server = await asyncio.start_server(self._forward_both, "127.0.0.1", 0)
 
     def cut_after(self, *sizes: int) -> None:
@@ -66,7 +66,7 @@ class FaultyProxy:
         self.connections += 1
         limit = next(self._cuts)
         try:
-            back_reader, back_writer = await asyncio.open_connection(*self._target)
+            back_reader, back_writer = await asyncio.open_connection("127.0.0.1", self._target())
         except OSError:
             writer.transport.abort()
             return
@@ -101,7 +101,7 @@ class FaultyProxy:
 
 
 @asynccontextmanager
-async def faulty(port: int) -> AsyncIterator[FaultyProxy]:
+async def faulty(port: int | Callable[[], int]) -> AsyncIterator[FaultyProxy]:
     proxy = FaultyProxy()
     await proxy.start(port)
     try:

@@ -21,7 +21,7 @@ from fedpace.local import Stopped
 from fedpace.server import Step
 from fedpace.vector import Vector
 
-FULL, PROGRESS, RESULT = "disk-is-full", "progress", "result.json"
+FULL, PORT, PROGRESS, RESULT = "disk-is-full", "port", "progress", "result.json"
 ENDLESS = 10**6  # server steps: the campaign ends the run
 STEP_S = 0.005
 LIMITS = small(
@@ -60,6 +60,9 @@ def server(folder: Path, name: str, port: int) -> None:
     async def listen() -> WebsocketServer:
         transport = WebsocketServer(CLIENTS, identities=None, limits=LIMITS)
         await transport.start("127.0.0.1", port)
+        fresh = folder / f".{PORT}"
+        fresh.write_text(str(transport.address[1]))
+        fresh.replace(folder / PORT)
         return transport
 
     measured = DiskFiles.free_bytes

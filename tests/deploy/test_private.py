@@ -14,6 +14,7 @@ from fedpace.deploy import genesis, replay
 from fedpace.deploy.journal.files import DiskFiles
 from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.projects.settings import read_settings
+from fedpace.deploy.terms import Terms
 from fedpace.errors import ConfigError
 from fedpace.privacy import ClientDP
 
@@ -83,3 +84,12 @@ def test_a_study_says_its_privacy_in_its_file(tmp_path: Path) -> None:
     assert algorithm.privacy == ClientDP(0.5, 1.1, 1e-6, 8)
     plan = RunPlan.of(algorithm)
     assert "ClientDP(clip=0.5" in plan.text and RunPlan.read(plan.text).algorithm == algorithm
+
+
+def test_a_private_run_refuses_running_statistics_whose_sums_would_have_no_noise() -> None:
+    plan = RunPlan.of(private("fedavg", clip=0.5, noise_multiplier=1.0))
+    assert Terms(plan=plan, clients=2, rounds=1).normalisers == {}
+    with pytest.raises(
+        ConfigError, match="model must be one without running statistics in a private run.*got 'norm'"
+    ):
+        Terms(plan=plan, clients=2, rounds=1, normalisers={"norm": 4})

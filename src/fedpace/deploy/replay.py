@@ -157,17 +157,22 @@ class Retraining:
     def _compare(self, client: _Again, update: Update, origin: int) -> None:
         if update.session <= client.sent:
             return  # it was sent twice
+        given_up = update.session - client.sent > 1
         client.sent = update.session
         self.compared += 1
-        began = self._begin(client, update, origin)
+        began = self._begin(client, update, origin, given_up)
         if not began or self._encoded(client.machine, update).frames != update.frames:
             self.different.append((update.client, update.session))
         if client.restarted:
             client.restarted = False
             client.machine.recovered()
 
-    def _begin(self, client: _Again, update: Update, origin: int) -> bool:
-        """Read the models sent to it until the one this update started from."""
+    def _begin(self, client: _Again, update: Update, origin: int, given_up: bool) -> bool:
+        """Read the models sent to it until the one this update started from.
+
+        A client that averages puts its own model into the session it begins next. It is gone if that one was given up,
+        which a gap in the session numbers tells; a model that was never begun took nothing.
+        """
         machine = client.machine
         while client.models:
             position, parcel = client.models.popleft()
@@ -179,7 +184,7 @@ class Retraining:
             if position == origin:
                 return True
             machine.lose()
-            machine.state.own = own  # what it averages goes into the session it sent
+            machine.state.own = None if given_up else own
         return False
 
     def _encoded(self, machine: Client, update: Update) -> Update:

@@ -35,6 +35,12 @@ class Terms:
         pace = self.plan.algorithm.pace
         synchronous = isinstance(pace, Rounds | Replayed)
         require(synchronous or not self.in_order, "in_order", type(pace).__name__, "for synchronous pacing")
+        private = self.plan.algorithm.privacy is not None
+        leaks = ", ".join(self.normalisers) if private else ""
+        allowed = (
+            "one without running statistics in a private run: their sums would leave clients without noise"
+        )
+        require(not leaks, "model", leaks, allowed)
 
     @property
     def behaviour(self) -> Any:
