@@ -24,7 +24,7 @@ RANKS = (
     {"errors", "random", "bibliography"},
     {"disk", "display", "statistics"},
     {"vector"},
-    {"loops"},
+    {"loops", "client_spread"},
     {"kernels", "spill"},
     {"pace", "local", "link", "server_opt"},
     {"aggregate"},  # caches are packed with the wire's own packer

@@ -45,6 +45,15 @@ def test_normalised_averaging_ends_nearest_to_the_optimum():
     assert away["FedNova"] < away["FedProx"] < away["FedAvg"]
 
 
+def test_only_lora_adapters_travel():
+    for needed in ("peft", "transformers"):
+        pytest.importorskip(needed)
+    text = printed("lora.py")
+    sent, everything = (int(n.replace(",", "")) for n in re.search(r"([\d,]+) of ([\d,]+)", text).groups())
+    before, after = (float(n) for n in re.findall(r"loss (\d\.\d\d)", text))
+    assert sent < everything / 5 and after < before
+
+
 @pytest.mark.long
 def test_a_smaller_budget_costs_accuracy_and_none_is_exceeded():
     text = printed("private.py")

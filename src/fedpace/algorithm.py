@@ -15,7 +15,6 @@ from fedpace.errors import require, require_number
 from fedpace.limits import Limits
 from fedpace.link import Dense, as_downlink, as_uplink
 from fedpace.link.protocol import Downlink, Uplink, bound
-from fedpace.local import SGD
 from fedpace.local.correction import Correction
 from fedpace.pace import Pace, Rounds
 from fedpace.privacy.client_dp import ClientDP
@@ -44,7 +43,7 @@ class Algorithm:
     scaled down and counted. `limits` bounds what clients claim.
     """
 
-    local: SGD  # 1: local training
+    local: Any  # 1: local training: SGD, or Torch for any optimizer of torch
     pace: Pace = Rounds()  # 0: client scheduling, and when the server takes a step
     up: Any = Dense()  # 2: a codec, or a link around one
     down: Any = Dense()

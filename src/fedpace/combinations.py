@@ -31,6 +31,7 @@ from fedpace.pace import (
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
 
+RULES = ("local", "pace", "up", "down", "aggregate", "server_opt", "correction")  # fields of Algorithm
 KINDS = {
     "pace": "dispatch",
     "aggregate": "add",
@@ -124,6 +125,12 @@ REFUSALS: tuple[Refusal, ...] = (
         "there is no ||a||_1 to divide by",
         "use fedpace.local.SGD, or give the rule an `a_norm1(k)`",
         lambda a: isinstance(a.aggregate, Normalised) and not hasattr(a.local, "a_norm1"),
+    ),
+    Refusal(
+        "a correction, and a local rule without known gradient weights",
+        "the mean gradient is the update divided by client_lr ||a||_1",
+        "use fedpace.local.SGD",
+        lambda a: a.correction is not None and not hasattr(a.local, "a_norm1"),
     ),
     Refusal(
         "an aggregation rule that compares updates (Krum), and steps of fewer updates than it needs",
@@ -247,6 +254,10 @@ REFUSALS: tuple[Refusal, ...] = (
 
 def refuse_impossible(algorithm: Algorithm) -> None:
     """Raise ConfigError for a value that is not a rule, and for the first refusal that applies."""
+    for place in RULES:
+        rule = getattr(algorithm, place)
+        written = getattr(rule, "__name__", "")
+        require(not isinstance(rule, type), place, rule, f"a value, with its brackets: {written}(...)")
     for place, method in KINDS.items():
         rule = getattr(algorithm, place)
         require(hasattr(rule, method), place, rule, f"a rule of fedpace.{place}")

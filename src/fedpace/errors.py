@@ -112,11 +112,47 @@ def require(ok: bool, what: str, got: object, allowed: str) -> None:
         raise ConfigError(f"{what} must be {allowed}; got {brief(got)}")
 
 
-def unknown(what: str, got: str, allowed: Iterable[str]) -> ConfigError:
-    """The error for a name that is none of `allowed`, with the nearest one suggested."""
+SYNONYMS = {  # what people call it elsewhere -> here, without case, dashes and underscores
+    "lr": "client_lr",
+    "learningrate": "client_lr",
+    "clientlearningrate": "client_lr",
+    "serverlearningrate": "server_lr",
+    "localepochs": "epochs",
+    "localsteps": "steps",
+    "mu": "prox_mu",
+    "numclients": "clients",
+    "numrounds": "rounds",
+    "samplesize": "clients_per_round",
+    "buffersize": "buffer",
+    "dir": "dirichlet",
+    "noniid": "dirichlet",
+    "fedopt": "fedadam",
+    "lenet": "cnn",
+    "logistic": "softmax",
+    "fmnist": "fashion-mnist",
+}
+
+
+def nearest(got: object, names: Iterable[str], *, surely: bool = False) -> str:
+    """The name that is likely meant: the same but for its writing, a synonym or, unless `surely`, the most alike."""
+    known = {_letters(name): name for name in names}
+    word = _letters(str(got))
+    for candidate in (word, _letters(SYNONYMS.get(word, ""))):
+        if candidate in known:
+            return known[candidate]
+    near = [] if surely else difflib.get_close_matches(word, known, n=1)
+    return known[near[0]] if near else ""
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def unknown(what: str, got: str, allowed: Iterable[str], hint: str = "") -> ConfigError:
+    """The error for a name that is none of `allowed`, with the likely one suggested; `hint`: where none of them is."""
     names = sorted(allowed)
-    near = difflib.get_close_matches(str(got), names, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    near = nearest(got, names) or hint
+    hint = f" (did you mean {near}?)" if near else ""
     return ConfigError(f"{what} must be one of {', '.join(names)}; got {brief(got)}{hint}")
 
 

@@ -10,18 +10,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedpace.algorithm import Algorithm
 from fedpace.citations import papers
 from fedpace.compute import Task, engine
 from fedpace.compute.footprint import footprint, require_memory, spill_folder
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.interruption import interruptible
+from fedpace.local import Torch
 from fedpace.record import Checkpoints, History, Run
 from fedpace.record.rows import Entry
+from fedpace.record.run.client_evaluation import ClientEvaluation
 from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.inference import OtherTensors
 from fedpace.record.run.progress import shown
 from fedpace.record.run.reporter import Reporter, counts, reporter_of, under_way
+from fedpace.record.run.start import InitialLike, start_of
 from fedpace.record.run.stopping import StopLike, Stopping, StopRules, stop_rules
 from fedpace.record.store.booked import Booked, StoreAs
 from fedpace.record.store.checkpointer import Checkpointer
@@ -53,6 +58,8 @@ def simulate(
     observers: Iterable[Observer] = (),
     store: str | StoreAs | None = None,
     stop: StopLike | None = None,
+    initial: InitialLike | None = None,
+    client_metrics_every: int | None = None,
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
@@ -72,31 +79,41 @@ def simulate(
     `stop`: ends the run early, at the first of {"accuracy": 0.9, "patience": 10, "traffic": "5MB",
     "virtual_seconds": 300, "real_seconds": 60}: a metric's target is reached, so many evaluations bring nothing better,
     or a budget is spent. The run is returned with `run.stopped`.
+    `initial`: the model to start from, instead of the task's: a `Run`, a state_dict, or a file (safetensors, or the
+    folder of a `Run.save`). `run.parent` says which.
+    `client_metrics_every`: steps between measurements of every client (`run.client_metrics[version]`: values, mean,
+    quartiles, worst tenth), and after the last; None: after the last step, where clients have their own test data.
 
     A run that fails raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is the partial
     run.
     """
     asked_for = dict(locals())  # every argument, by name
+    kept = checkpoint is None and store is None
+    allowed = "None for a run with checkpoints, which keep none of it"
+    require(kept or client_metrics_every is None, "client_metrics_every", client_metrics_every, allowed)
     _require_parts(algorithm, task, population)
     if asked_for.pop("store") is not None:
         return _saved(StoreAs(store) if isinstance(store, str) else store, **asked_for)  # type: ignore[arg-type]
     task = poisoned(task, None if population is None else population.hostile, seed)
-    watch = Stopwatch()
+    watch, start = Stopwatch(), start_of(initial, task, seed)
     history = History(keep_models=keep_models, traces=traces)
     stopping = Stopping(_rules(stop, evaluate_every), watch.seconds)
-    told = (history, *observers, stopping)
+    each_client = ClientEvaluation(task, client_metrics_every)
+    told = (history, *observers, stopping, each_client)
     reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor, stopping.spent)
     processes = workers if compute == "pool" else 1
     needed = footprint(algorithm, task, rounds, processes, alike=population is None)
     spill = spill_folder(needed, spill)
     require_memory(needed, spilled=spill is not None)
     solver = engine(compute, task, workers, algorithm.local)
-    options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill}
+    options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill, "x": start.x}
     try:
         simulation = prepare(algorithm, task, population, solver, reporter, *told, **options)
     except BaseException:
         solver.close()
         raise
+
+    parent = {"parent": dict(start.parent)} if start.parent else {}
 
     def result() -> Run:
         known = counts(simulation)
@@ -110,7 +127,13 @@ def simulate(
             layout=task.layout,
             models=history.models,
             counters={name: n for name, n in known.items() if name not in ("bytes_up", "bytes_down")},
-            summary={"compute": solver.name, **times(), **_devices(simulation), **_privacy(simulation)},
+            summary={
+                "compute": solver.name,
+                **times(),
+                **_devices(simulation),
+                **_privacy(simulation),
+                **parent,
+            },
             traffic=reporter.state.traffic.plain(),
             activities=[*history.activities, *under_way(simulation)] if traces else (),
             fates=history.fates,
@@ -138,7 +161,8 @@ def simulate(
             for audience in (reporter.audience, simulation.audience):
                 audience.add(progress_bar)
         _drive(simulation, rounds, history, checkpointer, watch, result)
-    return result()
+    server = simulation.server
+    return replace(result(), client_metrics=each_client.end(server.version, server.model))
 
 
 def _saved(store: StoreAs, **asked_for: Any) -> Run:
@@ -179,6 +203,7 @@ def booked(
     rounds: int,
     evaluate_every: int | str | EvaluationInterval | None,
     stop: StopLike | None = None,
+    initial: InitialLike | None = None,
     **_: object,
 ) -> Booked:
     """What the run store is told of a run with these arguments."""
@@ -189,14 +214,16 @@ def booked(
     }
     if rules := _rules(stop, evaluate_every).repeatable:
         asked["stop"] = rules
+    start = start_of(initial, task, seed)
     known = {"papers": [paper.key for paper in papers(algorithm)], "partition": partition(task)}
+    known |= {"parent": dict(start.parent)} if start.parent else {}
     return Booked(
         name=store.name,
         algorithm=algorithm,
         task=task.name,
         seed=seed,
         rounds=rounds,
-        experiment=identity(algorithm, task, population, seed, **asked),
+        experiment=identity(algorithm, task, population, seed, start.x, **asked),
         arguments=store.arguments,
         about={**known, **store.about},
         stopped_is_over=store.stopped_is_over,
@@ -214,8 +241,13 @@ def _rules(stop: StopLike | None, evaluate_every: object) -> StopRules:
 
 def with_client_metric(run: Run, task: Task) -> Run:
     """The run with what its model achieves on each client, where that is known cheaply."""
-    found = client_metric(task, run.model)
-    return run if found is None else replace(run, summary={**run.summary, "client_metric": found})
+    version = len(run.history)
+    found = run.client_metrics.get(version) or client_metric(task, run.model)
+    if found is None or not np.isfinite(found.values).all():
+        return run
+    facts = {"metric": found.name, "values": [float(value) for value in found.values]}
+    known = {**run.client_metrics, version: found}
+    return replace(run, summary={**run.summary, "client_metric": facts}, client_metrics=known)
 
 
 def _require_parts(algorithm: object, task: object, population: object) -> None:
@@ -224,6 +256,8 @@ def _require_parts(algorithm: object, task: object, population: object) -> None:
     require(isinstance(algorithm, Algorithm), "algorithm", algorithm, made)
     loaded = "a value such as fedpace.tasks.load('digits', clients=100)"
     require(hasattr(task, "solve") and hasattr(task, "layout"), "task", task, loaded)
+    needs_torch = isinstance(algorithm.local, Torch) and not hasattr(task, "network")  # type: ignore[attr-defined]
+    require(not needs_torch, "task", task, f"one with a torch module, for {algorithm.local}")  # type: ignore[attr-defined]
     devices = population is None or hasattr(population, "bind")
     require(devices, "population", population, "None or a fedpace.sim.Population")
 

@@ -56,13 +56,14 @@ def settle(rule: Any) -> None:
     A numpy scalar among its fields would widen float32 vectors, and a list would not hash.
     """
     for field in fields(rule):
-        object.__setattr__(rule, field.name, _python(getattr(rule, field.name)))
+        object.__setattr__(rule, field.name, python_value(getattr(rule, field.name)))
 
 
-def _python(value: Any) -> Any:
+def python_value(value: Any) -> Any:
+    """Python's own numbers and tuples in the place of numpy's and lists."""
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
-    return tuple(_python(entry) for entry in value) if isinstance(value, (list, tuple)) else value
+    return tuple(python_value(entry) for entry in value) if isinstance(value, (list, tuple)) else value
 
 
 def freeze(v: Vector) -> Vector:

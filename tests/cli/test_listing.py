@@ -72,10 +72,24 @@ def test_columns_are_aligned_and_letters_that_take_two_columns_are_counted_as_tw
 
 def test_the_widest_columns_give_way_to_a_narrow_terminal(capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    listing.lines(("name", "state"), [("a" * 30, "done"), ("b", "running")], align="ll")
+    listing.lines(("name", "note"), [("a" * 7, "z" * 30), ("b", "short")], align="ll")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2:] == ["aaaaaaaaaa…  done", "b            running"]
+    assert lines[2:] == ["aaaaaaa  zzzzzzzzzz…", "b        short"]
     assert max(map(len, lines)) == 20
+
+
+def test_names_are_never_cut_and_columns_are_dropped_instead(capsys, monkeypatch) -> None:
+    header, row = ("name", "seed", "state", "note"), ("study/row/1", "1234", "done", "zzzz")
+    shown = {
+        30: ["study/row/1  1234  done   zzzz"],
+        29: ["study/row/1  1234  done"],
+        23: ["study/row/1  done"],
+        5: ["study/row/1  done"],
+    }
+    for columns, lines in shown.items():
+        monkeypatch.setenv("COLUMNS", str(columns))
+        listing.lines(header, [row], align="llll", droppable=("note", "seed"))
+        assert capsys.readouterr().out.splitlines()[2:] == lines
 
 
 class Terminal(io.StringIO):

@@ -16,7 +16,7 @@ from fedpace.sim import Population, presets
         ("defedavg:cifar10", presets.defedavg("cifar10")),
         ("half-normal:5", Population.half_normal(5)),
         ("half-normal:5,2", Population.half_normal(5, base_s=2)),
-        ("ca2fl", Population.half_normal(5)),
+        ("ca2fl", presets.ca2fl()),
         ("exponential:0.5", Population.exponential(0.5)),
     ],
 )

@@ -90,6 +90,26 @@ def verb_args(*words: str):
     [
         (["fedgmm"], "algorithm must be one of .*; got 'fedgmm' (did you mean fedgm?)"),
         (["fedgm", "--task", "digit"], "task must be one of .*; got 'digit' (did you mean digits?)"),
+        (["fedopt"], "algorithm must be one of .*; got 'fedopt' (did you mean fedadam?)"),
+        (["FedGM"], "algorithm must be one of .*; got 'FedGM' (did you mean fedgm?)"),
+        (["fedgm", "--task", "MNIST"], "task must be one of .*; got 'MNIST' (did you mean mnist?)"),
+        (["fedgm", "--model", "lenet"], "model must be one of .*; got 'lenet' (did you mean cnn?)"),
+        (
+            ["fedgm", "--lr", "1"],
+            "option must be one of .*; got '--lr' (did you mean --set client_lr=VALUE?)",
+        ),
+        (
+            ["fedgm", "--set", "lr=1"],
+            "parameter of fedgm must be one of .*; got 'lr' (did you mean client_lr?)",
+        ),
+        (
+            ["fedgm", "--partition", "dir:0.1"],
+            "partition must be .*; got 'dir:0.1' (did you mean dirichlet:0.1?)",
+        ),
+        (
+            ["fedgm", "--partition", "dirchlet:0.5"],
+            "partition must be .*; got 'dirchlet:0.5' (did you mean dirichlet:0.5?)",
+        ),
         (["fedgm", "--model", "mpl"], "model must be one of .*; got 'mpl' (did you mean mlp?)"),
         (
             ["fedgm", "--set", "bta=0.9"],

@@ -16,6 +16,7 @@ from torch import nn
 
 import fedpace
 from fedpace import algorithms, tasks
+from fedpace.cli import main
 from fedpace.compute import auto, cluster
 from fedpace.compute.arena import Arena, Inherited, Library
 from fedpace.compute.device import Device, device
@@ -114,6 +115,14 @@ def test_a_device_that_is_not_there(name: str, line: str, monkeypatch: pytest.Mo
         tasks.load("digits", clients=2, device=name)
     assert str(error.value).startswith(line)
     assert device("auto").type == "cpu"
+
+
+def test_the_command_line_says_so_in_one_line(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert main(["run", "fedavg", "--device", "cuda"]) == 2
+    assert capsys.readouterr().err.strip().splitlines() == [
+        f"fedpace run: device cuda is not there: torch {torch.__version__} sees no CUDA device"
+    ]
 
 
 def test_the_last_of_several(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,7 @@ REFUSED = [
     dict(pace=Buffered(2, 4, "batch", WithReplacement())),
     dict(local=SGD(0.1, epochs=(1, 3)), aggregate=Normalised(), up=ErrorFeedback(TopK(0.5))),
     dict(local=NoWeights(), aggregate=Normalised()),
+    dict(local=NoWeights(), correction=Scaffold()),
     dict(pace=Rounds(4), aggregate=Krum(1)),
     dict(pace=Interrupting(2, 1.0), correction=Scaffold()),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Mean()),

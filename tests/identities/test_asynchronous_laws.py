@@ -17,7 +17,7 @@ from fedpace.check.pace import Pull
 from fedpace.compute import Inline
 from fedpace.record import Run
 from fedpace.server import Step
-from fedpace.sim import Between, Observer, Population
+from fedpace.sim import Between, Observer, Population, presets
 from fedpace.sim.observer import Tally
 from fedpace.sim.prepare import prepare
 
@@ -323,13 +323,13 @@ SETTINGS = [(15, 10), (20, 10), (25, 10), (20, 15), (20, 5)]
 
 
 @pytest.mark.parametrize(("concurrency", "buffer"), [(20, 10), pytest.param(20, 5, marks=pytest.mark.long)])
-def test_a_base_time_reproduces_the_printed_maxima_of_staleness(concurrency: int, buffer: int) -> None:
-    """Printed: 4 and 9. Half-normal delays alone give about 10 and 27, with a base of 5 units 3.7 and 9."""
+def test_shifted_delays_reproduce_the_printed_maxima_of_staleness(concurrency: int, buffer: int) -> None:
+    """Printed: 4 and 9. |N(0, s^2)| gives about 10 and 27, s + |N(0, 1)| 3.3 and 8.2."""
     algorithm = named.fedbuff(buffer=buffer, concurrency=concurrency, **ONE_STEP)
     printed, literal = {10: (3, 5, 7), 5: (7, 11, 18)}[buffer], Population.half_normal(5.0)
-    calibrated = Population.half_normal(5.0, base_s=5.0)
+    shifted = presets.ca2fl()
     low, high, literal_low = printed
-    assert low <= max(staleness(run(algorithm, 100, calibrated, 300))) <= high
+    assert low <= max(staleness(run(algorithm, 100, shifted, 300))) <= high
     assert max(staleness(run(algorithm, 100, literal, 300))) >= literal_low
 
 

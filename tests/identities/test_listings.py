@@ -225,6 +225,7 @@ def test_the_memory_of_the_listing_is_the_default():
     """Algorithm 3, line 13; with the other memory the models are far apart."""
     for name in ("fednlaca", "fedaca", "fedbnlaca", "fedbaca"):
         assert getattr(algorithms, name)() == getattr(algorithms, name)(memory="judged")
+        assert getattr(algorithms, name)() == getattr(algorithms, name)(memory=None)  # stored runs may say so
         assert getattr(algorithms, name)() != getattr(algorithms, name)(memory="fresh")
 
 

@@ -94,3 +94,22 @@ def test_a_run_prints_as_one_line_of_what_came_out(run: Run) -> None:
     assert str(run) == (
         "fedgm on digits: loss 1, accuracy 0.5 after 3 steps, 4.50 s of virtual time, 300 B up and 120 B down"
     )
+
+
+def test_a_flat_table_has_one_number_per_column(tmp_path) -> None:
+    import pandas
+
+    import fedpace
+
+    task = fedpace.tasks.quadratics([0.0, 4.0, 8.0])
+    rule = fedpace.algorithms.fedbuff(client_lr=0.1, steps=1, batch_size=None, buffer=2, concurrency=3)
+    run = fedpace.simulate(rule, task, fedpace.sim.Population.half_normal(2.0), rounds=4)
+    run.to_csv(tmp_path / "run.csv")
+    found = pandas.read_csv(tmp_path / "run.csv")
+    assert list(found.version) == [1, 2, 3, 4] and list(found.updates) == [2, 2, 2, 2]
+    assert list(found.loss) == [record.metrics["loss"] for record in run.history]
+    assert list(found.mean_staleness) == [sum(record.staleness) / 2 for record in run.history]
+    assert found.bytes_up.sum() == run.bytes_up
+    pytest.importorskip("pyarrow")
+    run.to_parquet(tmp_path / "run.parquet")
+    pandas.testing.assert_frame_equal(pandas.read_parquet(tmp_path / "run.parquet"), run.flat_table())

@@ -1,7 +1,15 @@
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
 from fedpace.cli import main
-from fedpace.reproduce import NAMES
+from fedpace.reproduce import NAMES, evidence
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 
 def test_list_shows_every_experiment(capsys) -> None:
@@ -22,7 +30,7 @@ def test_a_reproduction_says_what_it_costs_runs_and_writes_its_page(capsys, tmp_
     said = capsys.readouterr()
     assert "1 runs, at most 400 server steps" in said.err
     assert "general FedAvg, seed 0: finished after 400 steps" in said.err
-    assert "not run here" in said.out
+    assert "not run" in said.out
     assert (tmp_path / "results" / "objective-inconsistency" / "README.md").exists()
     assert (tmp_path / "results" / "README.md").exists()
     assert main([*words, *where]) == 0
@@ -32,5 +40,37 @@ def test_a_reproduction_says_what_it_costs_runs_and_writes_its_page(capsys, tmp_
 def test_an_estimate_runs_nothing(capsys, tmp_path) -> None:
     words = ["reproduce", "ca2fl-delay", "--only", "U(0,1), base 0", "--estimate"]
     assert main([*words, "--keep", str(tmp_path), "--out", str(tmp_path / "results")]) == 0
-    assert "3 runs, at most 1,500 server steps" in capsys.readouterr().err
+    assert "5 runs, at most 2,500 server steps" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_verdicts_are_judged_again_from_committed_files_alone(capsys, tmp_path) -> None:
+    here = tmp_path / "ca2fl-delay"
+    here.mkdir()
+    for name in ("verdicts.json", "quick-claims.csv", "README.md"):
+        shutil.copy(RESULTS / "ca2fl-delay" / name, here)
+    wrong = json.loads((here / "verdicts.json").read_text())
+    wrong["quick"][1] |= {"verdict": "undecided", "p": None, "seeds": 0}
+    (here / "verdicts.json").write_text(json.dumps(wrong))
+    assert main(["reproduce", "ca2fl-delay", "--verdicts", "--out", str(tmp_path)]) == 0
+    assert "reproduced    mean staleness as printed, within 5%: Mc=15 M=10" in capsys.readouterr().out
+    for name in ("verdicts.json", "README.md"):
+        assert (here / name).read_text() == (RESULTS / "ca2fl-delay" / name).read_text()
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in RESULTS.glob("*/verdicts.json")))
+def test_committed_verdicts_follow_from_their_committed_values(name: str) -> None:
+    for edition, committed in evidence.read_verdicts(RESULTS / name).items():
+        if (RESULTS / name / evidence.table_name(edition)).exists():
+            again = evidence.rejudged(RESULTS / name, edition)
+            assert [found.verdict for found in again] == [found.verdict for found in committed]
+            assert [found.p for found in again] == [
+                None if found.p is None else pytest.approx(found.p, rel=1e-3, abs=1e-9) for found in committed
+            ]
+
+
+def test_the_cost_of_a_tuning_can_be_estimated(capsys, tmp_path) -> None:
+    words = ["reproduce", "objective-inconsistency", "--tune", "--estimate", "--keep", str(tmp_path)]
+    assert main(words) == 0
+    assert "objective-inconsistency (quick), tuning: nothing to run" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

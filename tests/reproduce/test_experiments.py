@@ -17,21 +17,21 @@ PUBLISHED = Path(__file__).parents[1] / "data" / "published"
 # derived on paper, without a run
 FROM_THEORY = {"stage ends follow from rates 2, 1, 0.5 (Eq. 3)"}
 
-# digests of all keys, quick and full, before any class was renamed
+# how many cells the first version had, quick and full, and a digest of their keys
+CHANGED = ("FedBNLACA", "two_way")  # on purpose, in their defaults: such runs are to be made again
 FIRST_KEYS = {
-    "objective-inconsistency": "76d54d387dba79c2",
-    "fednova-heterogeneous": "5e5388e11d29395a",
-    "fedgm-family": "d7ba4e8d4c9f6f32",
-    "fedgm-large-lr": "6d7611c8a7ada408",
-    "fedgm-multistage": "109f0dabd0e01e7a",
-    "fedgm-autonomous": "6629dcb674ba5bd4",
-    "defedavg-table1": "9dd4b5d1b72b53d5",
-    "defedavg-speedup": "3eb7f25b9a1af736",
-    "two-way-bits": "b4817c13655a9b1b",
-    "two-way-defaults": "256f96fd548ac4e7",
-    "ca2fl-accuracy": "d79b81e1d470e381",
-    "ca2fl-delay": "dbb7ac34a7244d70",
-    "combined-methods": "eab2ea64d7982909",
+    "objective-inconsistency": ((30, 30), "76d54d387dba79c2"),
+    "fednova-heterogeneous": ((28, 28), "5e5388e11d29395a"),
+    "fedgm-family": ((130, 260), "d7ba4e8d4c9f6f32"),
+    "fedgm-large-lr": ((7, 7), "6d7611c8a7ada408"),
+    "fedgm-multistage": ((8, 8), "109f0dabd0e01e7a"),
+    "fedgm-autonomous": ((44, 44), "6629dcb674ba5bd4"),
+    "defedavg-table1": ((175, 36), "9dd4b5d1b72b53d5"),
+    "defedavg-speedup": ((24, 24), "3eb7f25b9a1af736"),
+    "two-way-bits": ((20, 20), "b4817c13655a9b1b"),
+    "ca2fl-accuracy": ((16, 16), "d79b81e1d470e381"),
+    "ca2fl-delay": ((16, 16), "dbb7ac34a7244d70"),
+    "combined-methods": ((18, 18), "16d0f018ea90900d"),
 }
 
 
@@ -53,7 +53,7 @@ def test_cells_have_names_and_keys_of_their_own(name: str, edition: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_without_runs_nothing_is_judged(name: str, edition: str) -> None:
     for finding in experiment(name).procedure.findings(edition, Results()):
-        judged = finding.verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED)
+        judged = finding.verdict is not Verdict.NOT_RUN
         assert judged == (finding.claim in FROM_THEORY)
 
 
@@ -137,6 +137,12 @@ def test_the_suggested_threshold_is_the_specifications() -> None:
 
 @pytest.mark.parametrize("name", FIRST_KEYS)
 def test_finished_runs_of_the_first_version_are_still_found(name: str) -> None:
-    """Keys name the files of finished runs: renaming a class must not change them."""
-    keys = [cell.key for edition in EDITIONS for cell in experiment(name).procedure.cells(edition, Results())]
-    assert hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16] == FIRST_KEYS[name]
+    """Keys name the files of finished runs: renaming a class must not change them. Cells may be added after them."""
+    counts, digest = FIRST_KEYS[name]
+    keys = [
+        cell.key
+        for edition, count in zip(EDITIONS, counts, strict=True)
+        for cell in experiment(name).procedure.cells(edition, Results())[:count]
+        if not any(method in cell.name for method in CHANGED)
+    ]
+    assert hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16] == digest

@@ -110,17 +110,3 @@ def test_a_mean_curve_goes_as_far_as_all_of_its_runs() -> None:
 def test_smoothing_averages_the_last_values() -> None:
     _, mean, _ = mean_curve([outcome([0.0, 0.4, 0.8])], lambda point: point.version, smooth=2)
     assert mean == pytest.approx([0.0, 0.2, 0.6])
-
-
-def test_above_compares_seed_by_seed() -> None:
-    """Gains of 1, 1, 1 count although seeds differ by 10; gains of 3, -1, -1 do not."""
-    assert SeedSpread((11.0, 21.0, 31.0)).above(SeedSpread((10.0, 20.0, 30.0)))
-    assert not SeedSpread((13.0, 19.0, 29.0)).above(SeedSpread((10.0, 20.0, 30.0)))
-    assert not SeedSpread((1.0,)).above(SeedSpread((1.0,)))
-    assert not SeedSpread(()).above(SeedSpread((1.0,)))
-
-
-def test_above_without_pairs_needs_the_errors_of_both() -> None:
-    """Means 2 (error 0) and 1 (deviation 1 / sqrt 2 over two runs: error 0.5)."""
-    assert SeedSpread((2.0, 2.0), missed=1).above(SeedSpread((0.5, 1.5)))
-    assert not SeedSpread((1.4, 1.4), missed=1).above(SeedSpread((0.5, 1.5)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fedpace.errors import ConfigError
-from fedpace.reproduce import page
+from fedpace.reproduce import evidence, page
 from fedpace.reproduce.experiment import Table
 from fedpace.reproduce.run import run_all
 
@@ -14,7 +14,7 @@ from fedpace.reproduce.run import run_all
 def test_the_page_states_claim_published_ours_and_verdict(halves, kept, nobody, tmp_path) -> None:
     known = run_all(halves, "quick", 1, kept, 1, nobody)
     text = page.write(halves, "quick", known, tmp_path, "fedpace reproduce halves").read_text()
-    assert "| x is 1.75 \\| after 3 | 1.75 | [(1.75,)] | ✔ reproduced |" in text
+    assert "| x is 1.75 \\| after 3 | 1.75 | [(1.75,)] | ✔ reproduced |  |  |  |" in text
     assert "- *x is 1.75 | after 3*: exactly." in text
     assert "fedpace reproduce halves" in text
     assert "| rounds | 3 | 3 |" in text
@@ -39,7 +39,7 @@ def test_the_index_has_a_line_per_claim_and_counts_verdicts(halves, kept, nobody
     known = run_all(halves, "quick", 1, kept, 1, nobody)
     page.write(halves, "quick", known, tmp_path, "")
     text = page.write_index([halves], tmp_path).read_text()
-    assert "1 claims: 1 reproduced." in text
+    assert "| claims of papers | 1 | 0 | 0 | 0 | 0 | 0 |" in text
     assert "| [halves](halves/README.md) | quick | x is 1.75 \\| after 3 | 1.75 |" in text
 
 
@@ -47,7 +47,7 @@ def test_verdicts_of_the_other_edition_stay(halves, kept, nobody, tmp_path) -> N
     known = run_all(halves, "quick", 1, kept, 1, nobody)
     for edition in ("quick", "full"):
         page.write(halves, edition, known, tmp_path, "")
-    assert set(json.loads((tmp_path / "halves" / page.VERDICTS).read_text())) == {"quick", "full"}
+    assert set(json.loads((tmp_path / "halves" / evidence.VERDICTS).read_text())) == {"quick", "full"}
 
 
 def test_a_table_in_markdown() -> None:

@@ -108,7 +108,8 @@ def test_devices_of_the_papers() -> None:
     cifar = presets.defedavg("cifar10").bind(50, 0)
     assert cifar.step_s.min() >= 0.00314 and cifar.step_s.max() <= 5 * 0.00314
     assert cifar.upload_s(0, 3_530_000) == pytest.approx(0.0706, abs=1e-12)
-    assert presets.ca2fl(base_s=5.0) == Population(solve_s=5.0, noise_s=Between(0.0, 5.0))
+    assert presets.ca2fl() == Population(solve_s=Between(0.0, 5.0), noise_s=1.0)
+    assert presets.ca2fl(Between(5.0, 5.0)) == Population(solve_s=Between(5.0, 5.0), noise_s=1.0)
     assert Population.exponential(2.0) == Population(noise_s=2.0, noise="exponential")
     assert Population.half_normal(Between(5.0, 5.0)) == Population(noise_s=Between(5.0, 5.0))
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from fedpace.client_spread import ClientSpread
 from fedpace.compute.protocol import Request
 from fedpace.errors import ConfigError
 from fedpace.local import SGD
@@ -11,7 +12,6 @@ from fedpace.tasks import PARTITIONS, TASKS, load
 from fedpace.tasks.datasets import digits as module_of_digits
 from fedpace.tasks.datasets.digits import digits
 from fedpace.tasks.datasets.synthetic import synthetic
-from fedpace.tasks.evaluation import ClientSpread
 from fedpace.tasks.named import DEFAULTS
 from fedpace.tasks.partition import partition
 

@@ -31,7 +31,7 @@ class CachedState:
 class Cached:
     """Cached update calibration.
 
-    Wang, Cao, Wu, Chen & Chen, ICLR 2024 (CA2FL), Algorithm 1, with h_i the last update of client i:
+    Wang, Cao, Wu, Chen & Chen, FL workshop at ICML 2023 (CA2FL), Algorithm 1, with h_i the last update of client i:
 
         v_t   = h_bar + (1/M) sum_{i in S} (d_i - h_i)            added to the model by the server optimizer
         h_i   <- d_i for i in S                                    h_bar <- h_bar + (1/N) sum_{i in S} (d_i - h_i)

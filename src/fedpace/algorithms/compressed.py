@@ -49,7 +49,7 @@ class CompressedUplink(LazyUplink, total=False):
     """... and compresses it, with error feedback."""
 
     codec: CodecLike
-    memory: str
+    memory: str | None  # None, the former default, is the listing's
 
 
 class TwoWayLinks(CompressedUplink, total=False):
@@ -88,7 +88,7 @@ def _threshold(given: LazyUplink, name: str) -> float:
 
 def _compressed(given: CompressedUplink, rule: str) -> Lazy:
     """A lazy uplink around error feedback."""
-    return _lazy(given, rule, ErrorFeedback(codec_of(given["codec"]), given["memory"]))
+    return _lazy(given, rule, ErrorFeedback(codec_of(given["codec"]), given["memory"] or "judged"))
 
 
 def _down(given: TwoWayLinks, rule: str) -> CompressedModel:

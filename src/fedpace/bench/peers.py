@@ -13,15 +13,16 @@ from pathlib import Path
 from fedpace.bench.workloads import Workload
 
 SCRIPTS = Path(__file__).parent / "scripts"
+OWN = ("W5", "W6", "W7")
 SYNCHRONOUS = ("W1", "W2", "W3")
 PEERS = {
     "appfl": (*SYNCHRONOUS, "W4"),
     "fedjax": SYNCHRONOUS,
     "flgo": (*SYNCHRONOUS, "W4"),
-    "flower": SYNCHRONOUS,
+    "flower": (*SYNCHRONOUS, *OWN),
     "flsim": (*SYNCHRONOUS, "W4"),
     "fluke": SYNCHRONOUS,
-    "pfl": SYNCHRONOUS,
+    "pfl": (*SYNCHRONOUS, *OWN),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from fedpace.check.aggregators import check_aggregator
 from fedpace.check.interface import NEEDS
 from fedpace.check.links import check_codec, check_downlink, check_uplink
-from fedpace.check.local import check_correction, check_local
+from fedpace.check.local import check_correction, check_local, check_work
 from fedpace.check.optimizers import check_server_opt
 from fedpace.check.pace import check_pace
 
@@ -36,6 +36,7 @@ KINDS = tuple(
         ("downlink", "down", "shared init publish send forget seeds seeded receive", check_downlink),
         ("uplink", "up", "init send receive resync", check_uplink),
         ("codec", "up or down", "bind encode decode", check_codec),
+        ("local rule without gradient weights", "local", "work max_work batches", check_work),
     )
 )  # a downlink has what an uplink has but resync, so it comes first
 

@@ -15,9 +15,10 @@ from fedpace.random import stream
 from fedpace.vector import Vector, freeze
 
 
-def check_local(local: SGD, *, steps: int = 6, clients: int = 2, rounds: int = 2, seed: int = 0) -> None:
-    """Its work is decided by its stream, and its a-vector is what its steps make of gradients."""
+def check_work(local: Any, *, clients: int = 2, rounds: int = 2, seed: int = 0) -> None:
+    """Its work is decided by its stream, and no more than it says."""
     assert_value(local)
+    most = local.max_work(25.0)
     for client in range(clients):
         for round in range(rounds):
             one, two = (
@@ -27,6 +28,12 @@ def check_local(local: SGD, *, steps: int = 6, clients: int = 2, rounds: int = 2
                 f"{local}: a session must take at least one step; got {one}"
             )
             assert one == two, f"{local}: the same stream gave {one} and {two} steps"
+            assert most is None or one <= most, f"{local}: {one} steps are more than max_work says, {most}"
+
+
+def check_local(local: SGD, *, steps: int = 6, clients: int = 2, rounds: int = 2, seed: int = 0) -> None:
+    """Its work is decided by its stream, and its a-vector is what its steps make of gradients."""
+    check_work(local, clients=clients, rounds=rounds, seed=seed)
     a, norm1 = local.a_vector(steps), local.a_norm1(steps)
     np.testing.assert_allclose(
         impulse_response(local, steps), a, rtol=1e-9, atol=1e-12, err_msg=f"{local}: a-vector"

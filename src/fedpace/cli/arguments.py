@@ -33,6 +33,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     experiment.add_algorithm(parser, "a name from `fedpace list`, module:function, or an experiment file")
     experiment.add_options(parser)
     add_stop(parser)
+    parser.add_argument(
+        "--initial",
+        metavar="MODEL",
+        help="start from a saved run's model (its name) or from a file (.safetensors)",
+    )
     add_save_as(parser)
     _add_run_store_options(parser)
     output.add_options(parser)
@@ -93,6 +98,8 @@ def words(
     options = [
         (f"--{name.replace('_', '-')}", str(value)) for name, value in values.items() if value is not None
     ]
+    if getattr(args, "initial", None) is not None:
+        options.append(("--initial", experiment.initial_model(args.initial)))
     options += [("--stop", f"{name}={value}") for name, value in args.stop]
     chosen = [("--set", f"{name}={value!r}") for name, value in settings]
     return (algorithm, *(word for pair in [*options, ("--seed", str(seed)), *chosen] for word in pair))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import show as tables
+from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
     from fedpace.deploy.identity.enrolment import Identities
@@ -62,10 +63,18 @@ def run_and_show(
         with shown(label, study.settings.rounds) as progress:
             run = work(**watched, observers=[progress])
     show(args, run)
+    _tell_of_refusals(run)
     if run.stopped is None:
         return 0
     print(f"{run.stopped} after step {len(run.history)}; {how_to_continue}", file=sys.stderr)
     return 128 + signal.Signals[run.stopped].value if run.stopped in signal.Signals.__members__ else 0
+
+
+def _tell_of_refusals(run: Run) -> None:
+    refused = run.summary.get("refused")
+    if refused:
+        counts = ", ".join(f"{visible(reason)} {count:,}" for reason, count in refused.items())
+        print(f"refused: {counts}", file=sys.stderr)
 
 
 def show(args: argparse.Namespace, run: Run) -> None:

@@ -19,6 +19,7 @@ from fedpace.plug_ins import PLACE, function_at
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
     from fedpace.compute.protocol import Task
+    from fedpace.record import Run
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -199,7 +200,25 @@ def modules(args: argparse.Namespace) -> Path | None:
     return None if folder is None else Path(folder)
 
 
+def initial_model(text: str) -> str:
+    """A file by its whole path; the name of a saved run as it is."""
+    return str(Path(text).resolve()) if Path(text).exists() else text
+
+
+def initial(text: str | None) -> Run | str | None:
+    """The model to start from, as `simulate` takes it."""
+    if text is None or Path(text).exists() or text.endswith(".safetensors"):
+        return text
+    from fedpace.study.saved import runs
+
+    return runs().open(text).load()
+
+
 def execution(args: argparse.Namespace) -> dict[str, Any]:
     """The options that `simulate` takes as they are."""
     names = ("rounds", "workers", "compute", "evaluate_every")
-    return {**{name: getattr(args, name) for name in names}, "stop": dict(args.stop) or None}
+    return {
+        **{name: getattr(args, name) for name in names},
+        "stop": dict(args.stop) or None,
+        "initial": initial(args.initial),
+    }

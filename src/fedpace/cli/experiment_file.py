@@ -38,7 +38,7 @@ _EXPERIMENT: dict[str, object] = {
     "name": str,
 }
 _OF_VERB: dict[str, dict[str, object]] = {
-    "run": {"track": [str], "checkpoint_every": (Whole, str)},
+    "run": {"initial": str, "track": [str], "checkpoint_every": (Whole, str)},
     "compare": {"seeds": Whole, "target": dict, "baseline": str},
 }
 _TABLES: dict[str, object] = {"algorithm": str, "algorithms": (dict, [str]), "parameters": dict}
@@ -140,12 +140,12 @@ def _named(rows: Sequence[FileRow], verb: str, file: str) -> list[str]:
 def _options(tables: Mapping[str, Any], file: Path, verb: str) -> Iterator[str]:
     other = {"compare": "run", "run": "compare"}[verb]
     for key, value in tables.items():
-        if key == "population" and (file.parent / value).is_file():
+        if key in ("population", "initial") and (file.parent / value).exists():
             value = str((file.parent / value).resolve())
         if key == "clients" and PLACE.fullmatch(str(tables.get("task"))):
             raise ConfigError(f"{file.name}: clients must be left to {tables['task']}, which makes the task")
-        if key == "track" and verb == "compare":
-            raise ConfigError(f"{file.name}: track must go with fedpace run; got it in a comparison")
+        if key in ("track", "initial") and verb == "compare":
+            raise ConfigError(f"{file.name}: {key} must go with fedpace run; got it in a comparison")
         if key not in _TABLES and key not in _OF_VERB[other]:
             yield from (f"--{key.replace('_', '-')}={text}" for text in _texts(value))
 

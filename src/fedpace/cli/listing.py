@@ -13,11 +13,19 @@ GAP = "  "
 LOG_FILE = 120  # columns of what is no terminal
 
 
-def lines(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> None:
-    """One line for each row, no wider than the terminal; `align` has one of l(eft) and r(ight) per column."""
+def lines(
+    header: Sequence[str], rows: Sequence[Sequence[str]], align: str, droppable: Sequence[str] = ()
+) -> None:
+    """One line for each row, no wider than the terminal; `align` has one of l(eft) and r(ight) per column.
+
+    The first column is never cut: others give way, the `droppable` ones in this order.
+    """
     cells = [[visible(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    widths = _narrowed(widths, shutil.get_terminal_size(fallback=(LOG_FILE, 0)).columns)
+    room = shutil.get_terminal_size(fallback=(LOG_FILE, 0)).columns
+    kept = _kept(header, widths, droppable, room)
+    cells, align = [[row[at] for at in kept] for row in cells], "".join(align[at] for at in kept)
+    widths = _narrowed([widths[at] for at in kept], room)
     first, *others = (_line(row, widths, align) for row in cells)
     rule = "─" * (sum(widths) + len(GAP) * (len(widths) - 1))
     sys.stdout.write("".join(f"{line}\n" for line in (_bold(first), rule, *others)))
@@ -57,11 +65,25 @@ def _width(text: str) -> int:
     return cell_len(text)
 
 
-def _narrowed(widths: list[int], total: int) -> list[int]:
-    """The widest columns give way until all fit; none below four letters."""
-    over = sum(widths) + len(GAP) * (len(widths) - 1) - total
-    while over > 0 and max(widths) > 4:
-        widest = widths.index(max(widths))
+def _kept(header: Sequence[str], widths: Sequence[int], droppable: Sequence[str], room: int) -> list[int]:
+    """The columns that are shown: without the first few of the droppable ones, as many as it takes."""
+    kept = list(range(len(header)))
+    for name in droppable:
+        if _total([widths[at] for at in kept]) <= room:
+            break
+        kept.remove(list(header).index(name))
+    return kept
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _narrowed(widths: list[int], room: int) -> list[int]:
+    """The widest columns but the first give way until all fit; none below four letters."""
+    over = _total(widths) - room
+    while over > 0 and max(widths[1:], default=0) > 4:
+        widest = widths.index(max(widths[1:]), 1)
         widths[widest] -= 1
         over -= 1
     return widths

@@ -28,7 +28,12 @@ def _bias(run: Run, task: Task) -> Iterator[str]:
     from fedpace.theory import Work, advice
 
     accounts = {int(c): a for c, a in run.traffic.get("clients", {}).items() if a["uploads"] and a["steps"]}
-    if not isinstance(run.algorithm.aggregate, Mean | Weighted) or not 1 < len(accounts) <= MOST_CLIENTS:
+    known = hasattr(run.algorithm.local, "a_norm1")
+    if (
+        not known
+        or not isinstance(run.algorithm.aggregate, Mean | Weighted)
+        or not 1 < len(accounts) <= MOST_CLIENTS
+    ):
         return
     weighted = isinstance(run.algorithm.aggregate, Weighted)
     steps, shares = [1] * (max(accounts) + 1), [0.0] * (max(accounts) + 1)

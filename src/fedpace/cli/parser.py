@@ -7,7 +7,8 @@ import math
 import re
 from typing import Any, NoReturn
 
-from fedpace.errors import MAX_COUNT, ConfigError, unknown
+from fedpace.cli.parameters import MEANINGS
+from fedpace.errors import MAX_COUNT, ConfigError, nearest, unknown
 from fedpace.expressions import MOST
 from fedpace.untrusted import brief
 
@@ -27,9 +28,16 @@ class Parser(argparse.ArgumentParser):
         known, extra = self.parse_known_args(args, namespace)
         for word in extra:
             if word.startswith("-"):
-                raise unknown("option", word.partition("=")[0], self._option_string_actions)
+                name = word.partition("=")[0]
+                raise unknown("option", name, self._option_string_actions, self._as_setting(name))
             raise ConfigError(f"argument must be among those that --help lists; got {word!r}")
         return known
+
+    def _as_setting(self, option: str) -> str:
+        """`--lr` as it is said here, where it is a parameter of algorithms."""
+        able = "--set" in self._option_string_actions
+        parameter = nearest(option, MEANINGS, surely=True) if able else ""
+        return f"--set {parameter}=VALUE" if parameter else ""
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(_reworded(message))

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from fedpace.sim import Population
 
 FORMS = {
-    "defedavg": "the DeFedAvg paper's devices on FashionMNIST: slowdown uniform on [1, 5], 10 GFLOP/s, 400 Mbit/s; "
+    "defedavg": "the DeFedAvg paper's devices on FashionMNIST: slowdown uniform on [1, 5], 10 GFLOP/s, 400 Mbit/s, "
+    "transfers in the background; "
     "17.0 MFLOP per local step of its CNN, other models by their multiply-accumulates",
     "defedavg:cifar10": "the same with 31.4 MFLOP per local step of the CNN for CIFAR-10",
-    "ca2fl": "the CA2FL paper's devices: half-normal:5",
+    "ca2fl": "the CA2FL paper's devices: local training takes s + |N(0, 1)| seconds, s uniform on (0, 5) per client",
     "uniform-slowdown:LOW,HIGH": "as defedavg, with a different range of slowdowns",
     "half-normal:SCALE[,BASE]": "local training takes BASE + |N(0, s)| seconds, s uniform on (0, SCALE) per client",
     "exponential:MEAN": "local training takes an exponentially distributed time",

@@ -18,8 +18,9 @@ def stop(text: str) -> tuple[str, float | int | str]:
     from fedpace.record.run.stopping import stop_rules
 
     name, _, value = text.partition("=")
+    pair: tuple[str, float | int | str]
     try:
-        pair: tuple[str, float | int | str] = (name, int(value) if value.isdecimal() else float(value))
+        pair = (name, int(value) if value.isdecimal() else float(value))
     except ValueError:
         pair = (name, value)
     try:

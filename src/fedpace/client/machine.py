@@ -226,7 +226,10 @@ class Client:
             s.up = config.up.init(config.size, delta.dtype)
         if config.averaging is not None:
             s.own = session.start + delta if is_finite(delta) else None
-        a_norm1 = config.algorithm.local.a_norm1(session.steps) if session.steps else 0.0
+        weight = getattr(
+            config.algorithm.local, "a_norm1", float
+        )  # where it is unknown nothing divides by it
+        a_norm1 = weight(session.steps) if session.steps else 0.0
         try:
             frames, s.pending = self._frames(session, delta, a_norm1)
         except NonFiniteError:  # an empty update says that the session failed

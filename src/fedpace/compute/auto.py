@@ -21,7 +21,7 @@ FLOPS = 3e10  # of one core, roughly
 
 def choose(task: Task, workers: int, local: SGD | None) -> Pin:
     """The pinned choice, or the pool if there are workers and work for them."""
-    pinned = pins.find(task, local)
+    pinned = pins.find(task, local) if isinstance(local, SGD) else None
     if pinned is not None:
         return pinned
     if on_gpu(task) and task.layout.size <= SMALL and getattr(task, "lanes", 1) > 1:

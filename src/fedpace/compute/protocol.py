@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
-from fedpace.local import SGD
 from fedpace.vector import Layout, Vector
 
 Key = tuple[int, int]  # client and session: what names a local training
@@ -20,7 +19,7 @@ class Request:
     session: int  # the client's own count of sessions
     start: Vector  # the model it begins from (read-only)
     version: int  # the server version behind `start`; -1 for a vector only this client holds
-    local: SGD
+    local: Any  # SGD, or another rule of fedpace.local
     steps: int
     seed: int
     correction: Vector | None = None  # added to every stochastic gradient (SCAFFOLD, FedNova-VR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,10 @@ from fedpace.deploy.threads import to_the_end
 from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected
 from fedpace.errors import RemoteError
 from fedpace.tasks.pooling import statistics_size
+from fedpace.untrusted import visible
 from fedpace.vector import Layout, Vector
+
+LOG = logging.getLogger("fedpace.deploy")  # who, when and how much; never data or weights
 
 
 class LocalTask(Protocol):
@@ -59,6 +63,11 @@ class _Failed:
     error: BaseException
 
 
+@dataclass(frozen=True, slots=True)
+class _GaveUp:
+    after_s: float
+
+
 @dataclass(slots=True)
 class _Training:
     """One local training in a thread, which can be told to stop between two steps."""
@@ -85,8 +94,10 @@ class Joining:
         data: int = 0,
         owner: Owner | None = None,
         memory: ClientMemory | None = None,
+        give_up_after_s: float | None = None,
     ) -> None:
         self.task, self.transport, self.memory = task, transport, memory
+        self.give_up_after_s = give_up_after_s
         owner = Owner() if owner is None else owner
         self.participant = Participant(task.layout, task.initial, task.samples(data), data, owner)
         if memory is not None:
@@ -95,10 +106,12 @@ class Joining:
         self._happened: asyncio.Queue[object] = asyncio.Queue()
         self._threads: set[asyncio.Task[None]] = set()
         self._task_is_free = asyncio.Lock()
+        self._giving_up: asyncio.TimerHandle | None = None
         self._leaving = self._over = False
 
     async def run(self) -> str:
         """Take part until the server says that the run is over; why it ended."""
+        self._is_alone()
         listening = [asyncio.ensure_future(self._listen()), asyncio.ensure_future(self._look_up())]
         try:
             while True:
@@ -107,8 +120,10 @@ class Joining:
                 if reaction.error is not None:
                     raise reaction.error
                 if reaction.bye is not None:
+                    LOG.info("ended: %s", visible(reaction.bye))
                     return reaction.bye
         finally:
+            self._has_server()
             self._over = True
             for task in listening:
                 task.cancel()
@@ -135,9 +150,15 @@ class Joining:
             return Reaction(send=[Message(MessageKind.LEAVE)], bye="left")
         match what:
             case Connected():
+                self._has_server()
+                LOG.info("connected")
                 return self.participant.connected()
-            case Disconnected():
+            case Disconnected(_, reason):
+                self._is_alone()
+                LOG.info("no connection: %s", visible(reason))
                 return self.participant.disconnected()
+            case _GaveUp(after_s):
+                return Reaction(bye=f"no server for {after_s:g} s: the run is over, or cannot be reached")
             case Arrived():
                 return self._arrived(what)
             case _Trained(session, delta, steps):
@@ -163,6 +184,18 @@ class Joining:
         finally:
             event.release()
 
+    def _is_alone(self) -> None:
+        """Without a server from now on."""
+        self._has_server()
+        if self.give_up_after_s is not None:
+            gave_up = _GaveUp(self.give_up_after_s)
+            loop = asyncio.get_running_loop()
+            self._giving_up = loop.call_later(self.give_up_after_s, self._happened.put_nowait, gave_up)
+
+    def _has_server(self) -> None:
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+
     async def _react(self, reaction: Reaction) -> None:
         """Save, send, stop, begin: in this order."""
         if reaction.save and self.memory is not None:
@@ -172,12 +205,11 @@ class Joining:
         if reaction.stop or reaction.train is not None:
             self._stop()
         if reaction.train is not None:
+            LOG.info("trains on model %d, %d steps", reaction.train.version, reaction.train.steps)
             self._training = _Training(reaction.train)
             self._in_thread(self._training.run, self.task)
-        if reaction.estimate is not None:
-            self._in_thread(self._sum, *reaction.estimate)
         if reaction.evaluate is not None:
-            self._in_thread(self._measure, *reaction.evaluate)
+            self._in_thread(self._sum if reaction.adds_up else self._measure, *reaction.evaluate)
 
     def _stop(self) -> None:
         if self._training is not None:
@@ -192,7 +224,7 @@ class Joining:
         fits = statistics.size == statistics_size(getattr(task, "normalisers", {}))
         return _Measured(version, task.evaluate_with(x, statistics) if fits else {})
 
-    def _sum(self, version: int, x: Vector) -> _Summed:
+    def _sum(self, version: int, x: Vector, _: Vector | None) -> _Summed:
         add_up = getattr(self.task, "sums", None)
         return _Summed(version, None if add_up is None else add_up(x, self.participant.data))
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from fedpace.deploy.transport import Buffer
 from fedpace.errors import RemoteError
-from fedpace.link.codecs.dense import encode_dense
+from fedpace.link.codecs.dense import Dense, encode_dense
 from fedpace.link.protocol import Context
 from fedpace.server import Parcel, Receipt, Update
 from fedpace.untrusted import Number, Whole, fits
@@ -286,6 +286,16 @@ def to_evaluate(version: int, x: Vector, statistics: Vector | None) -> Message:
     if statistics is not None:
         frames["statistics"], size = encode_dense(statistics), statistics.size
     return Message(MessageKind.EVALUATE, {"version": version, "statistics": size}, frames)
+
+
+def to_model(message: Message, size: int) -> tuple[int, Vector, Vector | None]:
+    """Version, model and running statistics in an EVALUATE or ESTIMATE."""
+    if "model" not in message.frames:
+        raise RemoteError(f"{message.kind.name}: it has no model")
+    x, statistics = Dense().decode(message.frames["model"], size), None
+    if "statistics" in message.frames:
+        statistics = Dense().decode(message.frames["statistics"], message.header.get("statistics", 0))
+    return message.header["version"], x, statistics
 
 
 def model_header(parcel: Parcel) -> dict[str, Any]:

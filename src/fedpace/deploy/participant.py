@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from fedpace.client import Client, ClientConfig, Session
 from fedpace.deploy import messages
 from fedpace.deploy.measures import model_sha256
@@ -345,20 +343,9 @@ class Participant:
         self._say(Message(MessageKind.PAUSE))
 
     def _evaluate(self, message: Message) -> None:
-        model = Dense().decode(message.frames["model"], self.layout.size)
-        size, statistics = message.header["statistics"], None
-        if "statistics" in message.frames:
-            statistics = np.asarray(Dense().decode(message.frames["statistics"], size))
-        self._asked_about(message)
-        self._reaction.evaluate = (message.header["version"], np.asarray(model), statistics)
-
-    def _estimate(self, message: Message) -> None:
-        model = Dense().decode(message.frames["model"], self.layout.size)
-        self._asked_about(message)
-        self._reaction.estimate = (message.header["version"], np.asarray(model))
-
-    def _asked_about(self, message: Message) -> None:
-        """The last model is waited for: what trains now would come too late."""
+        """Measure a model, or add up for its statistics; once it is the last, what trains now would come too late."""
+        self._reaction.evaluate = messages.to_model(message, self.layout.size)
+        self._reaction.adds_up = message.kind is MessageKind.ESTIMATE
         self._reaction.stop = message.header["version"] >= self.rounds
 
     def _say(self, message: Message) -> None:
@@ -377,6 +364,6 @@ class Participant:
         MessageKind.INTERRUPT: _interrupted,
         MessageKind.RECEIPT: _answered,
         MessageKind.EVALUATE: _evaluate,
-        MessageKind.ESTIMATE: _estimate,
+        MessageKind.ESTIMATE: _evaluate,
         MessageKind.RECALL: lambda self, _: self._say_hello(),
     }

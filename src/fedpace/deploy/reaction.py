@@ -36,6 +36,6 @@ class Reaction:
     stop: bool = False
     train: Request | None = None
     evaluate: tuple[int, Vector, Vector | None] | None = None  # version, model, its running statistics
-    estimate: tuple[int, Vector] | None = None  # version and model to add up statistics for
+    adds_up: bool = False  # what statistics need, instead of measuring
     bye: str | None = None  # the run is over; why
     error: ConfigError | None = None  # it cannot take part

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from fedpace.deploy.genesis import Genesis
 from fedpace.deploy.joining import Joining, LocalTask
 from fedpace.deploy.journal.files import DiskFiles
 from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits
-from fedpace.deploy.measures import model_sha256
+from fedpace.deploy.measures import model_sha256, spread
 from fedpace.deploy.measuring import Evaluate
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.owner import Owner
@@ -29,7 +30,7 @@ from fedpace.deploy.terms import Terms
 from fedpace.deploy.transport import ClientTransport, ServerTransport
 from fedpace.disk.files import require_folder
 from fedpace.disk.locks import locked
-from fedpace.errors import require
+from fedpace.errors import require, require_number
 from fedpace.record import Run
 from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.inference import Arrays, known
@@ -114,7 +115,8 @@ async def serve_async(
         if stoppable is not None:
             stoppable(serving.stop)
         await serving.run()
-        return outcome(begun, coordinator, serving.stopped, task)
+        run = outcome(begun, coordinator, serving.stopped, task)
+        return replace(run, summary={**run.summary, "refused": serving.refused})
 
 
 def serve(
@@ -143,14 +145,18 @@ async def join_async(
     data: int = 0,
     owner: Owner | None = None,
     folder: str | Path | None = None,
+    give_up_after_s: float | None = None,
     stoppable: Callable[[Callable[[], None]], None] | None = None,
 ) -> str:
     """Take part in a run with this machine's data, until it is over; why it ended.
 
     `data`: where this client's samples are in the task, whatever its number is in the run. `folder`: where its state
     survives a restart; without one a restart is a lost disk, and costs a resynchronisation. `owner`: what the machine's
-    owner decides. `stoppable` is given a function that makes it leave cleanly.
+    owner decides. `give_up_after_s`: seconds without a server after which it ends; None: it waits for ever.
+    `stoppable` is given a function that makes it leave cleanly.
     """
+    if give_up_after_s is not None:
+        require_number(give_up_after_s, "give_up_after_s", above=0, allowed="> 0")
     require(
         hasattr(task, "solve") and hasattr(task, "layout"), "task", task, "a model with this client's data"
     )
@@ -159,7 +165,9 @@ async def join_async(
         if folder is not None:
             memory = ClientMemory(folder)
             opened.enter_context(locked(memory.path.parent))
-        joining = Joining(task, transport, data=data, owner=owner, memory=memory)
+        joining = Joining(
+            task, transport, data=data, owner=owner, memory=memory, give_up_after_s=give_up_after_s
+        )
         if stoppable is not None:
             stoppable(joining.leave)
         return await joining.run()
@@ -199,7 +207,7 @@ def outcome(begun: Genesis, coordinator: Coordinator, stopped: str | None = None
             **({} if server.privacy is None else {"privacy": server.privacy.plain()}),
         },
         client_metrics={
-            version: {client: metrics for client, (_, metrics) in sorted(measured.items())}
+            version: spread(measured, terms.clients)
             for version, measured in sorted(coordinator.state.client_metrics.items())
         },
         other_tensors=known(_other_tensors(begun, coordinator, task)),

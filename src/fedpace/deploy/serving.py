@@ -7,6 +7,7 @@ of it. Nothing leaves before the inputs it follows from are safe.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,7 +24,9 @@ from fedpace.deploy.transport import Arrived, Buffer, Disconnected, ServerTransp
 from fedpace.errors import RemoteError
 from fedpace.record.run.evaluation import EvaluationInterval
 from fedpace.server import Step
+from fedpace.untrusted import visible
 
+LOG = logging.getLogger("fedpace.deploy")  # who, when and how much; never data or weights
 MOST_AT_ONCE = 256  # events in a batch
 LINGER_S = 5.0  # after the end, for clients that were away
 LAST_WORDS_S = 60.0  # for statistics and evaluations of the last model
@@ -78,6 +81,11 @@ class Serving:
     def now(self) -> float:
         """Continues from the last journalled time by the monotonic clock: a wall clock that jumps changes nothing."""
         return max(self.coordinator.state.now, self._before + self._clock() - self._began)
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """Connections and messages that were not let in, by reason."""
+        return dict(sorted((Counter(self.transport.rejected) + self.rejected).items()))
 
     def stop(self, reason: str) -> None:
         """End soon, between two batches; the same call continues later."""
@@ -143,6 +151,7 @@ class Serving:
                 return Input(event.kind, now, event.client, event.body)
             case Disconnected(client):
                 self.measuring.disconnected(client)
+                LOG.info("client %d is away", client)
                 known = client in self._greeted
                 self._greeted.discard(client)
                 return Input(InputKind.AWAY, now, client) if known else None
@@ -161,10 +170,12 @@ class Serving:
                 raise RemoteError("a client must not send what a server sends")
         except RemoteError as error:
             self.rejected[str(error)] += 1
+            LOG.warning("client %d is disconnected: %s", client, visible(str(error)))
             self.transport.disconnect(client, str(error))
             return None
         if kind is MessageKind.HELLO:
             self._greeted.add(client)
+            LOG.info("client %d greets", client)
         elif (
             client not in self._greeted
         ):  # sent before it knew that its connection is a new one: it repeats it
@@ -189,6 +200,7 @@ class Serving:
         for client, message in out:
             self.transport.send(client, self.coordinator.envelope.pack(message))
         for step in steps:
+            LOG.info("step %d from clients %s", step.version, sorted(set(step.clients)))
             for tell in self.told:
                 tell(step, self.coordinator)
             self.measuring.stepped(step)

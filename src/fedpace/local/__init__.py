@@ -4,6 +4,7 @@ from fedpace.local.correction import Correction
 from fedpace.local.descend import clipped, descend, descend_until
 from fedpace.local.scaffold import Scaffold
 from fedpace.local.sgd import SGD
+from fedpace.local.torch_optimizer import Torch
 from fedpace.local.until import Stopped, until
 from fedpace.local.variance_reduced import VarianceReduced
 
@@ -12,6 +13,7 @@ __all__ = [
     "Correction",
     "Scaffold",
     "Stopped",
+    "Torch",
     "VarianceReduced",
     "clipped",
     "descend",

@@ -98,6 +98,7 @@ _INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it
         "papers": [str],
         "study": {"name": str, "row": str, "place": Whole},
         "made_by": {str: str},
+        "parent": {str: str},
         "partition": {"samples": [Number], "labels": [[Whole]]},
     },
     "summary": {
@@ -108,6 +109,7 @@ _INSIDE: dict[str, dict[str, object]] = {  # what must be of this shape where it
         "initial_metrics": {str: Number},
         "client_metric": {"metric": str, "values": [Number]},
         "privacy": _PRIVACY,
+        "parent": {str: str},
     },
     "traffic": {"up": _LANE, "down": _LANE},
 }

@@ -26,6 +26,7 @@ NAMES = {
     "two-way-defaults": "the study behind two_way's defaults: tuned on tasks of its own, judged on the pages'",
     "ca2fl-accuracy": "FedBuff, CA2FL with caches of 32 to 2 bits, FedAsync; Dirichlet 0.3 and 0.1",
     "ca2fl-delay": "staleness over concurrency, buffer and delay distributions, against published and exact values",
+    "ca2fl-sensitivity": "CA2FL and FedBuff over concurrency, buffer and delays: which loses less to staleness",
     "combined-methods": "cached calibration, staged momentum and two-way links together, on one clock",
     "robustness": "ten aggregation rules against eight attacks, over the share of hostile clients",
 }

@@ -12,17 +12,17 @@ from fedpace.aggregate.staleness import Polynomial
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, NamedTask
+from fedpace.reproduce.comparison import Comparison, above, as_cheap, as_good, final_accuracy
 from fedpace.reproduce.experiment import (
+    ClaimSource,
     Finding,
     Procedure,
     Table,
-    Verdict,
     compared,
-    judged,
     not_run,
     reproduction,
 )
-from fedpace.reproduce.one_scale import OneScale
+from fedpace.reproduce.one_scale import L2Scale, OneScale
 from fedpace.reproduce.outcome import Evaluation
 from fedpace.reproduce.results import Results, SeedSpread
 from fedpace.sim import Population
@@ -38,7 +38,9 @@ READINGS = (
     "2 bits, one scale",
     "2 bits, fresh too",
 )  # other quantisers for the cache that collapsed in print
+L2 = "2 bits, L2 scale"
 BUFFER, CONCURRENCY = 10, 20
+LAST = 3  # evaluations whose mean is a run's accuracy
 
 # Table 2 (3 seeds), CIFAR-10, CNN: method -> accuracy at Dirichlet 0.3 and 0.1; 2 bits from Table 1 (one run)
 CNN: Mapping[str, tuple[float, float | None]] = {
@@ -71,7 +73,7 @@ SCALES = {"quick": CA2FLScale("mlp:32", 100, 5, 0.36), "full": CA2FLScale("cnn_c
 
 def cells(edition: str, known: Results) -> list[Cell]:
     every = [_cell(edition, method, alpha) for alpha in ALPHAS for method in METHODS]
-    return [*every, *(_cell(edition, reading, 0.3) for reading in READINGS)]
+    return [*every, *(_cell(edition, reading, 0.3) for reading in (*READINGS, L2))]
 
 
 def _cell(edition: str, method: str, alpha: float) -> Cell:
@@ -102,6 +104,9 @@ def _rule(method: str) -> Algorithm:
     if method == "2 bits, one scale":
         rule = algorithms.mf_ca2fl(buffer=BUFFER, cache_bits=2, **work)
         return _decayed(replace(rule, aggregate=Cached(2, rows=OneScale(2))))
+    if method == L2:
+        rule = algorithms.mf_ca2fl(buffer=BUFFER, cache_bits=2, **work)
+        return _decayed(replace(rule, aggregate=Cached(2, rows=L2Scale(2))))
     if method == "2 bits, fresh too":
         return _decayed(algorithms.mf_ca2fl(buffer=BUFFER, cache_bits=2, quantize_fresh=True, **work))
     if method in BITS:
@@ -109,6 +114,13 @@ def _rule(method: str) -> Algorithm:
     if method == "CA2FL":
         return _decayed(algorithms.ca2fl(buffer=BUFFER, **work))
     return _decayed(algorithms.fedbuff(buffer=BUFFER, **work))
+
+
+def asynchronous(method: str, concurrency: int, buffer: int) -> Algorithm:
+    """FedBuff or CA2FL with the local work of this page."""
+    make = algorithms.ca2fl if method == "CA2FL" else algorithms.fedbuff
+    work: dict[str, Any] = {"client_lr": 0.01, "epochs": 2, "batch_size": 50}
+    return _decayed(make(buffer=buffer, concurrency=concurrency, **work))
 
 
 def _decayed(rule: Algorithm) -> Algorithm:
@@ -127,18 +139,16 @@ def findings(edition: str, results: Results) -> list[Finding]:
         *(_fedasync(results, alpha) for alpha in ALPHAS),
         _rounds(edition, results),
         not_run("ResNet-18 on CIFAR-10", "75.60 → 76.36 (0.3), 57.31 → 68.37 (0.1)", "days on two cores."),
-        Finding(
+        not_run(
             "ResNet-18 on CIFAR-100 (Table 3)",
             "43.64 → 44.40 (0.1), 22.15 → 26.67 (0.01)",
-            "",
-            Verdict.NOT_TESTABLE,
-            "CIFAR-100 was not downloaded.",
+            "CIFAR-100 is not among the data sets here.",
         ),
     ]
 
 
 def final(results: Results, method: str, alpha: float) -> SeedSpread:
-    return results.final(_name(method, alpha), last=3)
+    return results.final(_name(method, alpha), last=LAST)
 
 
 def _gain(results: Results, alpha: float) -> Finding:
@@ -150,21 +160,37 @@ def _gain(results: Results, alpha: float) -> Finding:
         return not_run(claim, published)
     buff, ours = (final(results, method, alpha) for method in ("FedBuff", "CA2FL"))
     text = f"{buff:.2f} → {ours:.2f} % ({ours.mean - buff.mean:+.2f} points)"
-    return Finding(claim, published, text, judged(ours.above(buff)))
+    return Finding(claim, published, text, comparisons=(_gains(results, alpha),), family="Table 2")
+
+
+def _gains(results: Results, alpha: float) -> Comparison:
+    return above(results, _name("CA2FL", alpha), _name("FedBuff", alpha), final_accuracy(LAST))
 
 
 def _grows(results: Results) -> Finding:
     claim, published = "the gain grows with heterogeneity", "CNN: +3.15 points at 0.3, +6.42 at 0.1"
     if not results.have(*(_name(method, alpha) for method in ("FedBuff", "CA2FL") for alpha in ALPHAS)):
         return not_run(claim, published)
-    gains = [final(results, "CA2FL", a).mean - final(results, "FedBuff", a).mean for a in ALPHAS]
+    gains = [_by_seed(_gains(results, alpha)) for alpha in ALPHAS]
+    seeds = tuple(sorted(gains[0].keys() & gains[1].keys()))
+    sides = [tuple(gain[seed] for seed in seeds) for gain in gains]
+    means = [final(results, "CA2FL", a).mean - final(results, "FedBuff", a).mean for a in ALPHAS]
     return Finding(
-        claim, published, f"{gains[0]:+.2f} at 0.3, {gains[1]:+.2f} at 0.1", judged(gains[1] > gains[0])
+        claim,
+        published,
+        f"{means[0]:+.2f} at 0.3, {means[1]:+.2f} at 0.1",
+        comparisons=(Comparison("gain at 0.1 above gain at 0.3", seeds, sides[1], sides[0]),),
+        family="Table 2",
     )
 
 
+def _by_seed(comparison: Comparison) -> dict[int, float]:
+    pairs = zip(comparison.larger, comparison.smaller, strict=True)
+    return {seed: a - b for seed, (a, b) in zip(comparison.seeds, pairs, strict=True)}
+
+
 def _bits(results: Results, alpha: float) -> Finding:
-    claim = f"a cache of 8 or 4 bits costs little, Dirichlet {alpha}"
+    claim = f"a cache of 8 or 4 bits is as good as one of 32, within 0.5 points, Dirichlet {alpha}"
     at = ALPHAS.index(alpha)
     published = ", ".join(f"{m}: {CNN[m][at]}" for m in ("CA2FL", "MF-CA2FL 8 bits", "MF-CA2FL 4 bits"))
     names = ("CA2FL", "MF-CA2FL 8 bits", "MF-CA2FL 4 bits")
@@ -172,8 +198,11 @@ def _bits(results: Results, alpha: float) -> Finding:
         return not_run(claim, published)
     ends = {method: final(results, method, alpha) for method in names}
     ours = ", ".join(f"{method}: {value:.2f}" for method, value in ends.items())
-    worst = max(ends["CA2FL"].mean - value.mean for value in ends.values())
-    return Finding(claim, published, ours, judged(worst < 1.0))
+    equal = tuple(
+        as_good(results, _name(method, alpha), _name("CA2FL", alpha), final_accuracy(LAST))
+        for method in names[1:]
+    )
+    return Finding(claim, published, ours, comparisons=equal, family="Table 2")
 
 
 def _two_bits(results: Results, alpha: float) -> Finding:
@@ -185,11 +214,21 @@ def _two_bits(results: Results, alpha: float) -> Finding:
     ends = {method: final(results, method, alpha) for method in shown}
     ours = ", ".join(f"{method} {value:.2f} %" for method, value in ends.items())
     note = (
-        "the paper does not give its quantiser. Ours is unbiased with one scale per 2048 entries; one scale per client "
-        "(the coarsest reading) and quantising fresh updates too (the reading of the proof) were tried as well."
+        "the paper does not give its quantiser. Ours is unbiased and scales blocks of 2048 entries by their largest; "
+        "one such scale per client and quantising fresh updates too (the reading of the proof) were tried as well. "
+        "Scaling by the L2 norm is coarser still (cell `2 bits, L2 scale`). The noise of two bits grows with the "
+        "network: 18 to 19 times the squared norm in the quick edition's, 66 to 74 in the paper's CNN."
     )
-    collapsed = any(ends["FedBuff"].above(ends[method]) for method in ("MF-CA2FL 2 bits", *shown[3:]))
-    return Finding(claim, published, ours, judged(collapsed), note)
+    below = above(results, _name("FedBuff", alpha), _name("MF-CA2FL 2 bits", alpha), final_accuracy(LAST))
+    return Finding(
+        claim,
+        published,
+        ours,
+        note=note,
+        comparisons=(below,),
+        family="Table 1",
+        source=ClaimSource.PAPER if alpha == 0.3 else ClaimSource.OWN,
+    )
 
 
 def _fedasync(results: Results, alpha: float) -> Finding:
@@ -198,21 +237,25 @@ def _fedasync(results: Results, alpha: float) -> Finding:
         return not_run(claim, "Figure 6: clearly better")
     ends = {method: final(results, method, alpha) for method in ("CA2FL", *FEDASYNC)}
     ours = ", ".join(f"{method} {value:.2f} %" for method, value in ends.items())
-    ok = all(ends["CA2FL"].above(ends[method]) for method in FEDASYNC)
-    return Finding(claim, "Figure 6: clearly better", ours, judged(ok))
+    comparisons = tuple(
+        above(results, _name("CA2FL", alpha), _name(method, alpha), final_accuracy(LAST))
+        for method in FEDASYNC
+    )
+    return Finding(claim, "Figure 6: clearly better", ours, comparisons=comparisons, family="Figure 6")
 
 
 def _rounds(edition: str, results: Results) -> Finding:
     target = SCALES[edition].target
-    claim = "rounds to the target: CA2FL hardly more than FedBuff, Dirichlet 0.3"
+    claim = "rounds to the target: CA2FL as many as FedBuff, within 10 %, Dirichlet 0.3"
     published = "to 50 %: FedBuff 284, CA2FL 294, 8 bits 314, 4 bits 329"
     names = [_name(method, 0.3) for method in ("FedBuff", "CA2FL")]
     if not results.have(*names):
         return not_run(claim, published)
     buff, ours = (results.to_target(name, target, draw.steps) for name in names)
-    close = buff.reached and ours.reached and ours.mean < 1.25 * buff.mean
     text = f"to {target:.0%}: FedBuff {buff:.0f}, CA2FL {ours:.0f}"
-    return Finding(claim, published, text, judged(close or (ours.reached and not buff.reached)))
+    note = "printed, CA2FL needs 3.5 % more; in the quick edition the order is reversed."
+    equal = as_cheap(results, names[1], names[0], target, draw.steps)
+    return Finding(claim, published, text, note=note, comparisons=(equal,), family="Table 1")
 
 
 # ----------------------------------------------------------------------------------- tables, pictures
@@ -287,7 +330,8 @@ EXPERIMENT = reproduction(
     CA2FL: cached calibration against FedBuff
 
     Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update
-    Calibration" (CA2FL), ICLR 2024: Tables 1 to 3, Figures 3 and 6
+    Calibration" (CA2FL), Workshop on Federated Learning and Analytics in Practice, ICML 2023: Tables 1 to 3,
+    Figures 2, 3 (b) and 6
 
     CA2FL corrects each buffered step with the last update of every client. The paper finds that it ends above
     FedBuff, the more so the more clients differ, and that the cache may be quantised to 8 or 4 bits, not to 2.

@@ -10,7 +10,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.comparison import Comparison
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import Grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,21 +22,38 @@ OWN = "our own claim"  # in the place of what was published
 
 
 class Verdict(StrEnum):
-    REPRODUCED = "reproduced"
-    NOT_REPRODUCED = "not reproduced"
-    NOT_TESTABLE = "not testable here"
-    NOT_RUN = "not run here"
+    REPRODUCED = "reproduced"  # the interval lies on the claimed side
+    CONTRADICTED = "contradicted"  # on the other side, or it excludes the claimed size
+    UNDECIDED = "undecided"
+    INDICATED = "indicated"  # one seed of the full edition points that way
+    NOT_TESTED = "not tested"  # the rule hardly ever acted, or rivals are missing
+    NOT_RUN = "not run"
+
+
+class ClaimSource(StrEnum):
+    PAPER = "paper"
+    OWN = "own"
+    TOY = "toy"  # expected from a small study of the specification
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One claim and its verdict."""
+    """One claim and its verdict: by its comparisons if it has any (`judgement`), else as given.
+
+    Claims of one `family`, a figure or table, are corrected for their number.
+    """
 
     claim: str
     published: str
     ours: str
-    verdict: Verdict
+    verdict: Verdict = Verdict.UNDECIDED
     note: str = ""
+    comparisons: tuple[Comparison, ...] = ()
+    family: str = ""
+    source: ClaimSource = ClaimSource.PAPER
+    seeds: int = 0  # 0: checked exactly, or not judged
+    p: float | None = None
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +84,7 @@ class Procedure:
     findings: Callable[[str, Results], Sequence[Finding]]
     tables: Callable[[str, Results], Sequence[Table]]
     pictures: Callable[[str, Results], Mapping[str, Figure]]
+    grids: Callable[[str], Sequence[Grid]] = lambda edition: ()  # what --tune decides, by edition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +127,14 @@ def compared(text: str) -> tuple[SettingRow, ...]:
 
 
 def judged(ok: bool) -> Verdict:
-    return Verdict.REPRODUCED if ok else Verdict.NOT_REPRODUCED
+    """Of a claim that holds exactly or not at all."""
+    return Verdict.REPRODUCED if ok else Verdict.CONTRADICTED
 
 
 def not_run(claim: str, published: str, why: str = "") -> Finding:
     return Finding(claim, published, "", Verdict.NOT_RUN, why)
+
+
+def not_tested(claim: str, published: str, ours: str, why: str) -> Finding:
+    """The runs are there, but what the claim is about did not happen in them."""
+    return Finding(claim, published, ours, Verdict.NOT_TESTED, why)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fedpace.reproduce.cell import NamedTask
 from fedpace.reproduce.experiment import SettingRow, compared
-from fedpace.reproduce.results import Results
 
 PAPER = 'Sun, Wu, Huang & Zhang, "On the Role of Server Momentum in Federated Learning", AAAI 2024'
 
@@ -60,11 +59,3 @@ def settings(more: str) -> dict[str, tuple[SettingRow, ...]]:
         + compared(more)
         for edition, scale in SCALES.items()
     }
-
-
-def best(results: Results, names: Iterable[str], last: int = 3) -> str | None:
-    """The cell with the highest final accuracy on the first seed; None while some have not been run."""
-    every = list(names)
-    if not results.have(*every):
-        return None
-    return max(every, key=lambda name: results.of(name)[0].final("accuracy", last))

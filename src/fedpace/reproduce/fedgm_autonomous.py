@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Procedure, Table, judged, not_run, reproduction
-from fedpace.reproduce.fedgm import PAPER, SCALES, best, settings
+from fedpace.reproduce.comparison import above, final_accuracy, no_worse
+from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, not_run, reproduction
+from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import Grid
+from fedpace.reproduce.tuning import final_accuracy as tuned_accuracy
 from fedpace.sim import Population
+from fedpace.theory import stability_limit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +29,8 @@ CLIENT_LR = 0.01  # the paper's; at 0.05 clients go nearly all the way, and old 
 GRID_ROUNDS = {"quick": 60, "full": 500}
 ROUNDS = {"quick": 150, "full": 500}
 DELAYS = (5, 10)
+LAST = 6  # evaluations whose mean is a run's accuracy
+MODERATE = 3.0  # points of accuracy
 IDEAL = "ideal FedGM"
 CLOCK = "on the clock"
 
@@ -33,45 +41,83 @@ def _auto(method: str, where: int | str) -> str:
 
 PLACES: tuple[int | str, ...] = (*DELAYS, CLOCK)
 VARIANTS = (IDEAL, *(_auto(method, where) for where in PLACES for method in ("FedGM", "FedAvg")))
+WIDE = tuple(f"wide {name}" for name in VARIANTS)
+WIDE_ETAS = (0.1, 0.3, 0.5, 1.0, 2.0, 3.0)
+WIDE_MOMENTA = (0.7, 0.9, 0.95)  # beta and nu, apart
+WIDE_ROUNDS = 500  # the paper's
+WAY = 0.5  # the part of the way to its own optimum that a client is taken to go: limits are limits of rate times it
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
     """Server rates and momenta on the first seed, then the best of each for every seed."""
-    every = []
-    for name in VARIANTS:
-        grid = _grid(edition, name)
-        every += [_cell(edition, label, name, rule, grid=True) for label, rule in grid.items()]
-        if (chosen := best(known, grid)) is not None:
-            every.append(_cell(edition, name, name, grid[chosen], grid=False))
-    return every
+    first = [cell for name in VARIANTS for cell in _with_choice(_grid(edition, name), ROUNDS[edition], known)]
+    wide = [cell for name in WIDE for cell in _with_choice(_wide(edition, name), WIDE_ROUNDS, known)]
+    return [*first, *wide]
 
 
-def _grid(edition: str, name: str) -> dict[str, Algorithm]:
-    if "FedGM" not in name:
-        return {f"grid {name}, rate {eta:g}": _rule(edition, name, eta, 0.0) for eta in ETAS}
-    return {
-        f"grid {name}, rate {eta:g}, beta {beta}": _rule(edition, name, eta, beta)
-        for eta in ETAS
-        for beta in MOMENTA
-    }
+def _with_choice(grid: Grid, rounds: int, known: Results) -> list[Cell]:
+    """A grid, and its best setting for every seed."""
+    tuned = grid.chosen(known)
+    cells = grid.cells()
+    return cells if tuned is None else [*cells, replace(tuned, name=grid.name, rounds=rounds, seeds=None)]
 
 
-def _cell(edition: str, label: str, name: str, rule: Algorithm, grid: bool) -> Cell:
+def grids(edition: str) -> list[Grid]:
+    return [*(_grid(edition, name) for name in VARIANTS), *(_wide(edition, name) for name in WIDE)]
+
+
+def _grid(edition: str, name: str) -> Grid:
+    """The first version's: beta = nu."""
+
+    def cell(eta: float, momenta: str) -> Cell:
+        beta = float(momenta.split()[-1]) if momenta else 0.0
+        return _cell(
+            edition, f"grid {name}, rate {eta:g}{momenta}", name, _rule(edition, name, eta, beta, beta)
+        )
+
+    others = tuple(f", beta {beta}" for beta in MOMENTA) if "FedGM" in name else ("",)
+    return Grid(name, ETAS, cell, tuned_accuracy(3), others)
+
+
+def _wide(edition: str, name: str) -> Grid:
+    """Three betas, three nus, six rates, without those that the delay alone makes unstable."""
+    plain = name.removeprefix("wide ")
+
+    def cell(eta: float, momenta: str) -> Cell | None:
+        beta, nu = (float(word) for word in momenta.split()[2::2]) if momenta else (0.0, 0.0)
+        if eta > _limit(beta, nu, _delays(plain)) / WAY:
+            return None
+        rule = _rule(edition, plain, eta, beta, nu)
+        return _cell(edition, f"grid {name}, rate {eta:g}{momenta}", plain, rule)
+
+    others = tuple(f", beta {beta} nu {nu}" for beta in WIDE_MOMENTA for nu in WIDE_MOMENTA)
+    return Grid(name, WIDE_ETAS, cell, tuned_accuracy(3), others if "FedGM" in name else ("",))
+
+
+_limit = lru_cache(stability_limit)
+
+
+def _delays(name: str) -> int:
+    """How many models back a client may start; on the clock 15 active clients and a buffer of 5 mean about 5."""
+    return 1 if name == IDEAL else DELAYS[0] if CLOCK in name else int(name.split()[-1])
+
+
+def _cell(edition: str, label: str, name: str, rule: Algorithm) -> Cell:
     scale = SCALES[edition]
     return Cell(
         name=label,
         algorithm=rule,
         task=scale.task(),
         population=Population.half_normal(5.0, 1.0) if CLOCK in name else None,
-        rounds=GRID_ROUNDS[edition] if grid else ROUNDS[edition],
+        rounds=GRID_ROUNDS[edition],
         evaluate_every=scale.evaluate_every,
-        seeds=1 if grid else None,
+        seeds=1,
     )
 
 
-def _rule(edition: str, name: str, eta: float, beta: float) -> Algorithm:
+def _rule(edition: str, name: str, eta: float, beta: float, nu: float) -> Algorithm:
     scale = SCALES[edition]
-    momentum: dict[str, Any] = {"server_lr": eta, "beta": beta, "nu": beta}
+    momentum: dict[str, Any] = {"server_lr": eta, "beta": beta, "nu": nu}
     if name == IDEAL:
         return algorithms.fedgm(**momentum, **{**scale.work, "client_lr": CLIENT_LR})
     work: dict[str, Any] = {
@@ -89,42 +135,56 @@ def findings(edition: str, results: Results) -> list[Finding]:
     return [
         *(_above(results, where, figure) for where, figure in ((5, "Figure 1(c, d)"), (10, "Figure 9"))),
         *(_loss(results, where, figure) for where, figure in ((5, "Figure 1(c, d)"), (10, "Figure 9"))),
-        _above(results, CLOCK, "not in the paper"),
+        _above(results, CLOCK, OWN),
     ]
 
 
+def _ran(results: Results, name: str) -> str:
+    """The cell of the wide grid where all of them were run, else that of the first version."""
+    return f"wide {name}" if results.have(*WIDE) else name
+
+
 def _above(results: Results, where: int | str, figure: str) -> Finding:
-    names = [_auto("FedGM", where), _auto("FedAvg", where)]
-    claim = f"{names[0].replace('FedGM, ', 'FedGM above autonomous FedAvg, ')}"
+    names = [_ran(results, _auto(method, where)) for method in ("FedGM", "FedAvg")]
+    claim = _auto("FedGM above autonomous FedAvg", where)
     if not results.have(*names):
         return not_run(claim, figure)
-    gm, avg = (results.final(name, last=6) for name in names)
+    gm, avg = (results.final(name, last=LAST) for name in names)
     stale = results.spread(names[0], lambda outcome: outcome.mean_staleness)
     note = f"mean staleness {stale:.2f}." if where == CLOCK else ""
-    return Finding(claim, figure, f"{gm:.2f} % against {avg:.2f} %", judged(gm.above(avg)), note)
+    return Finding(
+        claim,
+        figure,
+        f"{gm:.2f} % against {avg:.2f} %",
+        note=note,
+        comparisons=(above(results, names[0], names[1], final_accuracy(LAST)),),
+        family=figure,
+    )
 
 
 def _loss(results: Results, where: int, figure: str) -> Finding:
     claim = f"small loss against FedGM without delay and with 3 epochs, R = {where}"
-    name = _auto("FedGM", where)
-    if not results.have(name, IDEAL):
+    name, best = (_ran(results, plain) for plain in (_auto("FedGM", where), IDEAL))
+    if not results.have(name, best):
         return not_run(claim, figure)
-    ours, ideal = results.final(name, last=6), results.final(IDEAL, last=6)
+    ours, ideal = results.final(name, last=LAST), results.final(best, last=LAST)
     return Finding(
         claim,
         f"{figure}: moderate",
         f"{ours:.2f} % against {ideal:.2f} %: {ideal.mean - ours.mean:.2f} points",
-        judged(ideal.mean - ours.mean < 3.0),
+        note=f"tested: not more than {MODERATE:g} points, a margin of ours; the paper has curves only.",
+        comparisons=(no_worse(results, name, best, final_accuracy(LAST), MODERATE),),
+        family=figure,
     )
 
 
 def tables(edition: str, results: Results) -> list[Table]:
     rows = []
-    for name in VARIANTS:
-        chosen = best(results, _grid(edition, name)) or ""
+    for grid in grids(edition):
+        name, chosen = grid.name, grid.chosen(results)
         stale = results.spread(name, lambda outcome: outcome.mean_staleness)
-        setting = chosen.removeprefix(f"grid {name}, ")
-        rows.append((name, setting, f"{results.final(name, last=6):.2f}", f"{stale:.2f}"))
+        setting = "" if chosen is None else chosen.name.removeprefix(f"grid {name}, ")
+        rows.append((name, setting, f"{results.final(name, last=LAST):.2f}", f"{stale:.2f}"))
     return [Table("At the end", ("", "setting", "test accuracy %", "mean staleness"), rows)]
 
 
@@ -151,14 +211,15 @@ EXPERIMENT = reproduction(
     steps. The paper replays delays at random (R models back at most); here the same runs on the event clock
     too.
     """,
-    Procedure(cells, findings, tables, pictures),
+    Procedure(cells, findings, tables, pictures, grids),
     settings(
         """
         delay | start from one of the last R models at random, R = 5 and 10
             | the same; also event driven: 15 active clients, buffer 5, half-normal delays
         epochs | uniform on 1..6; 3 for the ideal | the same
         server | best of a grid of rates and momenta
-            | best of rates 0.1, 0.3, 1, 3 and beta = nu = 0.7, 0.9 on the first seed (quick: 60 rounds)
+            | best of rates 0.1, 0.3, 1, 3 and beta = nu = 0.7, 0.9 on the first seed (quick: 60 rounds);
+            `wide`: six rates, three betas, three nus, below twice the stability limit under the delay, then 500 rounds
         local rate and rounds on this page | 0.01; 500 | 0.01; 150 in the quick edition
         normalisation | updates divided by their steps
             | the same, times the mean number of steps (k_ref = mean), so that server rates keep their size
@@ -170,9 +231,12 @@ EXPERIMENT = reproduction(
         "4.5 % at R = 5, 48.2 ± 8.1 against 66.7 ± 5.4 % at R = 10 (all at rate 0.5, the edge of stability). "
         "With local rate 0.05 and server rates 0.1 to 0.5: best FedGM 81.9 and 82.3 %, best FedAvg 81.2 and "
         "82.0 % at R = 5 (two seeds), 80.3 against 80.7 % at R = 10 (one seed). Then the paper's own local "
-        "rate, 0.01, as above. Under delay the best server rate is small for both methods; at a small rate "
-        "there is little noise for momentum to remove, and it makes old updates older still. What FedGM gains "
-        "at R = 5 is steadiness at rates where FedAvg already suffers. The small rates also explain the "
+        "rate, 0.01, as above. Under delay the best server rate is small for both methods: with beta = nu the "
+        "largest stable rate of FedGM under delay lies below FedAvg's (spectral radius of the delayed recursion; "
+        "FedAvg .955 and .489 "
+        "at R = 5 and 10, beta .95 with nu .7 2.31 and .81), so the grid of this page left out the settings in "
+        "which FedGM may gain. A trial at beta .95, nu .7 had 81.4 against 79.9 % at R = 5, 0.9 points more at "
+        "R = 10 and 1.4 on the clock; the cells `wide ...` hold that grid. The small rates also explain the "
         "distance to the run without delay, which takes steps ten times as large: 150 rounds are few."
     },
 )

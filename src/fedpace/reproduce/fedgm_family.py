@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.experiment import Finding, Procedure, Table, judged, not_run, reproduction
-from fedpace.reproduce.fedgm import PAPER, SCALES, best, settings
+from fedpace.reproduce.comparison import above, final_accuracy
+from fedpace.reproduce.experiment import Finding, Procedure, Table, not_run, reproduction
+from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import Grid
+from fedpace.reproduce.tuning import final_accuracy as tuned_accuracy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,72 +24,63 @@ if TYPE_CHECKING:
 ETAS = {"quick": (0.5, 1.0, 2.0, 3.0, 5.0), "full": tuple(k / 2 for k in range(1, 11))}
 MOMENTA = (0.7, 0.9, 0.95)
 METHODS = ("FedAvg", "FedAvgM", "FedGM")
+SETTINGS = {
+    "FedAvg": ("",),
+    "FedAvgM": tuple(f" beta {beta}" for beta in MOMENTA),
+    "FedGM": tuple(f" beta {beta} nu {nu}" for beta in MOMENTA for nu in MOMENTA),
+}
 ALPHAS = (0.5, 0.3)
 GRID_ROUNDS = {"quick": 50, "full": 500}
 ROUNDS = {"quick": 100, "full": 500}
-MODELS = {"quick": ("mlp:32",), "full": ("resnet20_gn", "vgg11")}
+LAST = 6  # evaluations whose mean is a run's accuracy
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
     """The grid on the first seed; then the best of each method for every seed."""
-    grid = [cell for alpha in ALPHAS for method in METHODS for cell in _grid(edition, alpha, method)]
-    return [*grid, *(cell for a in ALPHAS for m in METHODS for cell in _chosen(edition, a, m, known))]
-
-
-def _grid(edition: str, alpha: float, method: str) -> list[Cell]:
-    scale = SCALES[edition]
+    every = grids(edition)
+    settings = [cell for grid in every for cell in grid.cells()]
+    chosen = [(grid.name, cell) for grid in every if (cell := grid.chosen(known)) is not None]
     return [
-        Cell(
-            name=f"grid {alpha} {name}",
-            algorithm=rule,
+        *settings,
+        *(
+            replace(cell, name=name, rounds=ROUNDS[edition], seeds=None, training_loss=True)
+            for name, cell in chosen
+        ),
+    ]
+
+
+def grids(edition: str) -> list[Grid]:
+    return [_grid(edition, alpha, method) for alpha in ALPHAS for method in METHODS]
+
+
+def _grid(edition: str, alpha: float, method: str) -> Grid:
+    scale = SCALES[edition]
+
+    def cell(eta: float, momenta: str) -> Cell:
+        return Cell(
+            name=f"grid {alpha} {method} rate {eta:g}{momenta}",
+            algorithm=_rule(edition, method, eta, momenta),
             task=scale.task(alpha),
             rounds=GRID_ROUNDS[edition],
             evaluate_every=scale.evaluate_every,
             seeds=1,
         )
-        for name, rule in _rules(edition, method).items()
-    ]
+
+    return Grid(_best(alpha, method), ETAS[edition], cell, tuned_accuracy(3), SETTINGS[method])
 
 
-def _rules(edition: str, method: str) -> dict[str, Algorithm]:
-    work, etas = SCALES[edition].work, ETAS[edition]
-    if method == "FedAvg":
-        return {f"FedAvg rate {eta:g}": algorithms.fedavg(server_lr=eta, **work) for eta in etas}
-    if method == "FedAvgM":
-        return {
-            f"FedAvgM rate {eta:g} beta {beta}": algorithms.fedavgm(server_lr=eta, beta=beta, **work)
-            for eta in etas
-            for beta in MOMENTA
-        }
-    return {
-        f"FedGM rate {eta:g} beta {beta} nu {nu}": algorithms.fedgm(server_lr=eta, beta=beta, nu=nu, **work)
-        for eta in etas
-        for beta in MOMENTA
-        for nu in MOMENTA
-    }
+def _rule(edition: str, method: str, eta: float, momenta: str) -> Algorithm:
+    """`momenta` as a grid names them: " beta 0.7 nu 0.9"."""
+    words = momenta.split()
+    given = {name: float(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+    make: Callable[..., Algorithm] = getattr(algorithms, method.lower())
+    return make(server_lr=eta, **given, **SCALES[edition].work)
 
 
 def choice(edition: str, alpha: float, method: str, known: Results) -> str | None:
     """The best setting of a method in the grid."""
-    found = best(known, [cell.name for cell in _grid(edition, alpha, method)])
-    return None if found is None else found.removeprefix(f"grid {alpha} ")
-
-
-def _chosen(edition: str, alpha: float, method: str, known: Results) -> list[Cell]:
-    name = choice(edition, alpha, method, known)
-    if name is None:
-        return []
-    scale = SCALES[edition]
-    return [
-        Cell(
-            name=_best(alpha, method),
-            algorithm=_rules(edition, method)[name],
-            task=scale.task(alpha),
-            rounds=ROUNDS[edition],
-            evaluate_every=scale.evaluate_every,
-            training_loss=True,
-        )
-    ]
+    found = _grid(edition, alpha, method).chosen(known)
+    return None if found is None else found.name.removeprefix(f"grid {alpha} ")
 
 
 def _best(alpha: float, method: str) -> str:
@@ -106,9 +101,12 @@ def _above(results: Results, alpha: float, method: str, others: tuple[str, ...],
     claim = f"test accuracy, Dirichlet {alpha}: {method} above {' and '.join(others)}, each at its best in the grid"
     if not results.have(*(_best(alpha, name) for name in (method, *others))):
         return not_run(claim, published)
-    ends = {name: results.final(_best(alpha, name), last=6) for name in (method, *others)}
+    ends = {name: results.final(_best(alpha, name), last=LAST) for name in (method, *others)}
     ours = ", ".join(f"{name} {value:.2f} %" for name, value in ends.items())
-    return Finding(claim, published, ours, judged(all(ends[method].above(ends[name]) for name in others)))
+    comparisons = tuple(
+        above(results, _best(alpha, method), _best(alpha, name), final_accuracy(LAST)) for name in others
+    )
+    return Finding(claim, published, ours, comparisons=comparisons, family=published.split(":")[0])
 
 
 def _training(results: Results, alpha: float) -> Finding:
@@ -116,8 +114,12 @@ def _training(results: Results, alpha: float) -> Finding:
     if not results.have(*(_best(alpha, method) for method in METHODS)):
         return not_run(claim, "Figure 1a")
     ends = {m: results.spread(_best(alpha, m), lambda outcome: outcome.training_loss) for m in METHODS}
-    ok = all(ends["FedAvg"].above(ends[method]) for method in ("FedGM", "FedAvgM"))
-    return Finding(claim, "Figure 1a", ", ".join(f"{m} {value:.4f}" for m, value in ends.items()), judged(ok))
+    lower = tuple(
+        above(results, _best(alpha, "FedAvg"), _best(alpha, method), lambda outcome: outcome.training_loss)
+        for method in ("FedGM", "FedAvgM")
+    )
+    ours = ", ".join(f"{m} {value:.4f}" for m, value in ends.items())
+    return Finding(claim, "Figure 1a", ours, comparisons=lower, family="Figure 1a")
 
 
 def tables(edition: str, results: Results) -> list[Table]:
@@ -126,7 +128,7 @@ def tables(edition: str, results: Results) -> list[Table]:
             f"{alpha}",
             method,
             (choice(edition, alpha, method, results) or "").removeprefix(f"{method} "),
-            f"{results.final(_best(alpha, method), last=6):.2f}",
+            f"{results.final(_best(alpha, method), last=LAST):.2f}",
             f"{results.spread(_best(alpha, method), lambda outcome: outcome.training_loss):.4f}",
         )
         for alpha in ALPHAS
@@ -172,7 +174,7 @@ EXPERIMENT = reproduction(
     One three-parameter server rule contains FedAvg (nu = 0) and FedAvgM (nu = 1). The paper tunes each over a
     grid of server rates and momenta and compares the best.
     """,
-    Procedure(cells, findings, tables, pictures),
+    Procedure(cells, findings, tables, pictures, grids),
     settings(
         """
         grid | rate 0.5 to 5 in steps of 0.5; beta, nu in 0.7, 0.9, 0.95

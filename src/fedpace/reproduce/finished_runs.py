@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fedpace.disk import files
@@ -18,10 +18,17 @@ class FinishedRuns:
     """The outcomes of one experiment in one edition."""
 
     folder: Path
+    choices: Mapping[str, tuple[float, str]] = field(default_factory=dict)  # settings that were tuned before
 
     @classmethod
-    def of(cls, experiment: str, edition: str, root: Path | None = None) -> FinishedRuns:
-        return cls((root or home() / "reproduce") / experiment / edition)
+    def of(
+        cls,
+        experiment: str,
+        edition: str,
+        root: Path | None = None,
+        choices: Mapping[str, tuple[float, str]] | None = None,
+    ) -> FinishedRuns:
+        return cls((root or home() / "reproduce") / experiment / edition, choices or {})
 
     def path(self, cell: Cell, seed: int) -> Path:
         return self.folder / f"{cell.key}-seed{seed}.json"
@@ -42,7 +49,7 @@ class FinishedRuns:
 
     def results(self, cells: Iterable[Cell], seeds: int) -> Results:
         """What there is of these cells."""
-        found = Results()
+        found = Results(choices=self.choices)
         for cell in cells:
             for seed in range(seeds if cell.seeds is None else min(seeds, cell.seeds)):
                 if (outcome := self.get(cell, seed)) is not None:

@@ -1,4 +1,4 @@
-"""A cache of few bits with one scale per client: the coarsest reading of a quantiser that a paper does not give."""
+"""Caches of few bits with one scale per client: coarse readings of a quantiser that a paper does not give."""
 
 from __future__ import annotations
 
@@ -16,14 +16,35 @@ class OneScale:
     bits: int
 
     def store(self, v: Vector, rng: np.random.Generator | None) -> Vector:
-        levels, scale = 2 ** (self.bits - 1) - 1, float(np.abs(v).max())
-        noise = 0.5 if rng is None else rng.random(v.size)
-        codes = np.sign(v) * np.floor(np.abs(v) * (levels / scale if scale else 0.0) + noise)
-        row: Vector = (codes * (scale / levels)).astype(v.dtype)
-        return row
+        return _rounded(v, float(np.abs(v).max()), self.bits, rng)
 
     def value(self, row: Vector) -> Vector:
         return row
 
     def nbytes(self, row: Vector) -> int:
         return row.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class L2Scale:
+    """The same with the L2 norm as scale, as in QSGD: coarser by the square root of the size at the worst."""
+
+    bits: int
+
+    def store(self, v: Vector, rng: np.random.Generator | None) -> Vector:
+        return _rounded(v, float(np.linalg.norm(v)), self.bits, rng)
+
+    def value(self, row: Vector) -> Vector:
+        return row
+
+    def nbytes(self, row: Vector) -> int:
+        return row.nbytes
+
+
+def _rounded(v: Vector, scale: float, bits: int, rng: np.random.Generator | None) -> Vector:
+    """Entries as multiples of scale / L, rounded at random so that the mean stays."""
+    levels = 2 ** (bits - 1) - 1
+    noise = 0.5 if rng is None else rng.random(v.size)
+    codes = np.sign(v) * np.floor(np.abs(v) * (levels / scale if scale else 0.0) + noise)
+    row: Vector = (codes * (scale / levels)).astype(v.dtype)
+    return row

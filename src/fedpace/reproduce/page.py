@@ -2,45 +2,68 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from fedpace.disk import files
 from fedpace.errors import ConfigError
 from fedpace.record.report import plot
+from fedpace.reproduce import evidence
 from fedpace.reproduce.estimate import duration
-from fedpace.reproduce.experiment import EDITIONS, Finding, Reproduction, Table, Verdict
+from fedpace.reproduce.experiment import EDITIONS, ClaimSource, Finding, Reproduction, Table, Verdict
+from fedpace.reproduce.judgement import FEW
+from fedpace.reproduce.judgement import findings as judged_findings
 from fedpace.reproduce.results import Results
 
 MARKS = {
     Verdict.REPRODUCED: "✔ reproduced",
-    Verdict.NOT_REPRODUCED: "✘ not reproduced",
-    Verdict.NOT_TESTABLE: "– not testable here",
-    Verdict.NOT_RUN: "– not run here",
+    Verdict.CONTRADICTED: "✘ contradicted",
+    Verdict.UNDECIDED: "? undecided",
+    Verdict.INDICATED: "(✔) indicated",
+    Verdict.NOT_TESTED: "– not tested",
+    Verdict.NOT_RUN: "– not run",
 }
-VERDICTS = "verdicts.json"
+CLAIMS = "## Claims"
 
 
 def write(experiment: Reproduction, edition: str, results: Results, folder: Path, command: str) -> Path:
     """The page, its pictures, the measured figures as CSV, and the verdicts for the index."""
     here = folder / experiment.name
     here.mkdir(parents=True, exist_ok=True)
-    findings = experiment.procedure.findings(edition, results)
+    findings = judged_findings(experiment, edition, results)
     drawn = experiment.procedure.pictures(edition, results).items()
     pictures = {name: figure for name, figure in drawn if any(axes.has_data() for axes in figure.axes)}
     for name, figure in pictures.items():
         plot.save(figure, here / f"{edition}-{name}.png")
     files.write(here / f"{edition}.csv", measured(results).encode())
-    page = here / ("README.md" if edition == "quick" else f"{edition}.md")
+    files.write(here / evidence.table_name(edition), evidence.to_csv(findings).encode())
+    page = here / _page_name(edition)
     names = [f"{edition}-{name}.png" for name in pictures]
     other = "full.md" if edition == "quick" else "README.md"
     link = f"; [the other edition]({other})" if (here / other).exists() else ""
     text = _page(experiment, f"**{edition}**{link}", edition, results, findings, names, command)
     files.write(page, text.encode())
-    _keep_verdicts(here, edition, findings)
+    evidence.write_verdicts(here, edition, findings)
     return page
+
+
+def rejudge(here: Path, edition: str) -> list[Finding]:
+    """Verdicts from the CSV of a page: the file of verdicts and the page's claims are written anew."""
+    findings = evidence.rejudged(here, edition)
+    evidence.write_verdicts(here, edition, findings)
+    page = here / _page_name(edition)
+    if page.exists():
+        text = page.read_text(encoding="utf-8")
+        section = rf"{CLAIMS}\n.*?(?=\n!\[|\n## )"
+        claims = _claims(findings) + "\n"
+        files.write(page, re.sub(section, lambda _: claims, text, count=1, flags=re.DOTALL).encode())
+    return findings
+
+
+def _page_name(edition: str) -> str:
+    return "README.md" if edition == "quick" else f"{edition}.md"
 
 
 def require_no_fewer(experiment: Reproduction, edition: str, results: Results, folder: Path) -> None:
@@ -70,9 +93,7 @@ def _page(
         f"# {experiment.title}",
         f"{experiment.source}. Edition: {shown}.",
         experiment.summary,
-        "## Claims",
-        _verdict_table(findings),
-        _notes(findings),
+        _claims(findings),
         *(f"![{experiment.title}]({name})" for name in pictures),
         *(
             f"## {table.title}\n\n{markdown(table)}"
@@ -91,9 +112,41 @@ def _page(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _claims(findings: Sequence[Finding]) -> str:
+    return "\n\n".join(
+        part for part in (CLAIMS, _verdict_table(findings), _few(findings), _notes(findings)) if part
+    )
+
+
 def _verdict_table(findings: Sequence[Finding]) -> str:
-    rows = [(f.claim, f.published, f.ours, MARKS[f.verdict]) for f in findings]
-    return markdown(Table("", ("claim", "published", "ours", "verdict"), rows))
+    rows = [
+        (_claim(f), f.published, f.ours, MARKS[f.verdict], str(f.seeds or ""), _p(f), _interval(f))
+        for f in findings
+    ]
+    header = ("claim", "published", "ours", "verdict", "seeds", "p (Holm)", "interval")
+    return markdown(Table("", header, rows))
+
+
+def _claim(finding: Finding) -> str:
+    return finding.claim if finding.source is ClaimSource.PAPER else f"{finding.claim} *({finding.source})*"
+
+
+def _p(finding: Finding) -> str:
+    return "" if finding.p is None else f"{finding.p:.2g}"
+
+
+def _interval(finding: Finding) -> str:
+    return "" if finding.interval is None else "{:.3g} to {:.3g}".format(*finding.interval)
+
+
+def _few(findings: Sequence[Finding]) -> str:
+    few = [f for f in findings if f.verdict is Verdict.UNDECIDED and f.seeds < FEW]
+    if not few:
+        return ""
+    return (
+        f"{len(few)} undecided claim{'s' * (len(few) != 1)} of this page rest on fewer than {FEW} seeds: more runs may "
+        "settle them."
+    )
 
 
 def _notes(findings: Sequence[Finding]) -> str:
@@ -106,7 +159,8 @@ def _made(edition: str, results: Results, command: str) -> str:
     return (
         f"```\n{command}\n```\n\n"
         f"{runs} runs, {seeds}, {duration(results.real_seconds)} of real time summed over runs, on a machine shared "
-        f"with other work. Every run's figures are in [{edition}.csv]({edition}.csv)."
+        f"with other work. Every run's figures are in [{edition}.csv]({edition}.csv), the values behind the verdicts "
+        f"in [{evidence.table_name(edition)}]({evidence.table_name(edition)})."
     )
 
 
@@ -149,27 +203,27 @@ def _number(value: float) -> str:
 # ------------------------------------------------------------------------------------------- the index
 
 
-def _keep_verdicts(here: Path, edition: str, findings: Sequence[Finding]) -> None:
-    path = here / VERDICTS
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    known[edition] = [asdict(finding) for finding in findings]
-    files.write(path, (json.dumps(known, indent=1, ensure_ascii=False) + "\n").encode())
-
-
 def write_index(experiments: Sequence[Reproduction], folder: Path) -> Path:
     """docs/results/README.md, from the verdicts that lie beside the pages."""
-    rows = [row for experiment in experiments for row in _index_rows(experiment, folder)]
-    counts = {verdict: sum(row[-1].startswith(MARKS[verdict]) for row in rows) for verdict in Verdict}
-    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    every = [(e, edition, f) for e in experiments for edition, f in _known(e, folder)]
     text = "\n\n".join(
         [
             "# Against the papers",
-            "Every table and figure of the papers that fedpace implements, as a command with the published "
-            "numbers beside ours. `fedpace reproduce list` shows them, "
-            "`fedpace reproduce NAME --edition quick --seeds 3` runs one and writes its page; "
-            "[reproduce.md](../reproduce.md) explains how.",
-            f"{len(rows)} claims: {summary}.",
-            markdown(Table("", ("experiment", "edition", "claim", "published", "ours", "verdict"), rows)),
+            "Claims of the papers that fedpace implements, as commands with the published numbers beside ours; "
+            "[coverage.md](coverage.md) lists all their tables and figures, done or not. "
+            "`fedpace reproduce list` shows the experiments, `fedpace reproduce NAME` runs one and writes its page, "
+            "`fedpace reproduce NAME --verdicts` judges again from its CSV; [reproduce.md](../reproduce.md) "
+            "explains how.",
+            markdown(
+                Table("", ("", *(str(verdict) for verdict in Verdict)), _counts([f for _, _, f in every]))
+            ),
+            markdown(
+                Table(
+                    "",
+                    ("experiment", "edition", "claim", "published", "ours", "verdict"),
+                    [_index_row(*row) for row in every],
+                )
+            ),
         ]
     )
     path = folder / "README.md"
@@ -177,24 +231,24 @@ def write_index(experiments: Sequence[Reproduction], folder: Path) -> Path:
     return path
 
 
-def _index_rows(experiment: Reproduction, folder: Path) -> list[tuple[str, ...]]:
-    path = folder / experiment.name / VERDICTS
-    known: Mapping[str, list[dict[str, str]]] = (
-        json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    )
-    rows: list[tuple[str, ...]] = []
-    for edition in EDITIONS:
-        page = f"{experiment.name}/{'README.md' if edition == 'quick' else edition + '.md'}"
-        for finding in known.get(edition, []):
-            link = f"[{experiment.name}]({page})"
-            rows.append(
-                (
-                    link,
-                    edition,
-                    finding["claim"],
-                    finding["published"],
-                    finding["ours"],
-                    MARKS[Verdict(finding["verdict"])],
-                )
-            )
-    return rows
+def _known(experiment: Reproduction, folder: Path) -> list[tuple[str, Finding]]:
+    verdicts = evidence.read_verdicts(folder / experiment.name)
+    return [(edition, finding) for edition in EDITIONS for finding in verdicts.get(edition, [])]
+
+
+def _counts(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
+    """Claims by source and verdict."""
+    titles = {
+        ClaimSource.PAPER: "claims of papers",
+        ClaimSource.OWN: "our own",
+        ClaimSource.TOY: "expected from toy studies",
+    }
+    found = Counter((finding.source, finding.verdict) for finding in findings)
+    return [
+        (title, *(str(found[source, verdict]) for verdict in Verdict)) for source, title in titles.items()
+    ]
+
+
+def _index_row(experiment: Reproduction, edition: str, finding: Finding) -> tuple[str, ...]:
+    link = f"[{experiment.name}]({experiment.name}/{_page_name(edition)})"
+    return link, edition, _claim(finding), finding.published, finding.ours, MARKS[finding.verdict]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fedpace.reproduce.cell import Cell
@@ -31,23 +31,6 @@ class SeedSpread:
         """Every seed has a value."""
         return bool(self.values) and not self.missed
 
-    def above(self, other: SeedSpread) -> bool:
-        """Whether this mean is higher by more than one standard error of the difference, seed by seed.
-
-        The same seed means the same data, split and devices, so runs are compared in pairs where every seed has both.
-        """
-        if not self.values or not other.values:
-            return False
-        if len(self.values) == len(other.values) and not self.missed and not other.missed:
-            gain = SeedSpread(tuple(a - b for a, b in zip(self.values, other.values, strict=True)))
-            return gain.mean > gain.error
-        return self.mean - other.mean > math.hypot(self.error, other.error)
-
-    @property
-    def error(self) -> float:
-        """Standard error of the mean."""
-        return self.deviation / math.sqrt(max(1, len(self.values)))
-
     def __format__(self, spec: str) -> str:
         if not self.values:
             return "not reached" if self.missed else "not run"
@@ -62,6 +45,7 @@ class Results:
 
     cells: dict[str, Cell] = field(default_factory=dict)
     outcomes: dict[str, dict[int, Outcome]] = field(default_factory=dict)
+    choices: Mapping[str, tuple[float, str]] = field(default_factory=dict)  # committed, by name of the grid
 
     def add(self, cell: Cell, seed: int, outcome: Outcome) -> None:
         self.cells[cell.name] = cell

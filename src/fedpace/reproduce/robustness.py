@@ -21,13 +21,13 @@ from fedpace.aggregate import (
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, NamedTask
+from fedpace.reproduce.comparison import Comparison, above, final_accuracy, no_worse
 from fedpace.reproduce.experiment import (
     OWN,
     Finding,
     Procedure,
     Table,
     compared,
-    judged,
     not_run,
     reproduction,
 )
@@ -191,7 +191,20 @@ def _survives(edition: str, results: Results, split: str, pace: str) -> Finding:
         if short
         else ""
     )
-    return Finding(claim, published, ours, judged(not short), note)
+    kept = tuple(
+        no_worse(
+            results,
+            _name(split, pace, rule, attack, share),
+            _name(split, pace, MEAN),
+            final_accuracy(1),
+            KEPT,
+        )
+        for rule, most in expected.items()
+        for share in SHARES[edition]
+        if share <= most
+        for attack in ATTACKS
+    )
+    return Finding(claim, published, ours, note=note, comparisons=kept, family=f"{split}, {pace}")
 
 
 def _mean_is_beaten(edition: str, results: Results, split: str, pace: str) -> Finding:
@@ -203,8 +216,20 @@ def _mean_is_beaten(edition: str, results: Results, split: str, pace: str) -> Fi
     honest = _reference(results, split, pace)
     lows = {share: low for share, low in worst.items() if low is not None}
     ours = "; ".join(f"share {share:g}: {value:.1f} ({attack})" for share, (value, attack) in lows.items())
-    ok = all(value < honest - KEPT for value, _ in lows.values())
-    return Finding(claim, published, f"{ours}; without attackers {honest:.1f}", judged(ok))
+    reference = _name(split, pace, MEAN)
+    beaten = tuple(
+        _below(results, _name(split, pace, MEAN, attack, share), reference)
+        for share, (_, attack) in lows.items()
+    )
+    text = f"{ours}; without attackers {honest:.1f}"
+    return Finding(claim, published, text, comparisons=beaten, family=f"{split}, {pace}")
+
+
+def _below(results: Results, attacked: str, reference: str) -> Comparison:
+    """An attack costs more than KEPT points."""
+    plain = above(results, reference, attacked, final_accuracy(1))
+    allowed = tuple(value + KEPT for value in plain.smaller)
+    return Comparison(f"{reference} above {attacked} by {KEPT:g}", plain.seeds, plain.larger, allowed)
 
 
 def _fails_past_its_point(edition: str, results: Results) -> Finding:
@@ -216,10 +241,8 @@ def _fails_past_its_point(edition: str, results: Results) -> Finding:
     if not results.have(past, below):
         return not_run(claim, published)
     over, under = results.final(past), results.final(below)
-    ok = over.mean < under.mean - KEPT
-    return Finding(
-        claim, published, f"share {share:g}: {over:.1f}; {min(SHARES[edition]):g}: {under:.1f}", judged(ok)
-    )
+    text = f"share {share:g}: {over:.1f}; {min(SHARES[edition]):g}: {under:.1f}"
+    return Finding(claim, published, text, comparisons=(_below(results, past, below),), family="breakdown")
 
 
 def _buckets_help(edition: str, results: Results) -> Finding:
@@ -238,9 +261,24 @@ def _buckets_help(edition: str, results: Results) -> Finding:
         rule: math.fsum(results.final(name).mean for name in names) / len(names)
         for rule, names in pairs.items()
     }
-    ok = means["median of pairs"] > means["median"]
     ours = "; ".join(f"{rule} {value:.1f}" for rule, value in means.items())
-    return Finding(claim, published, ours, judged(ok))
+    return Finding(claim, published, ours, comparisons=(_mean_ahead(results, pairs),), family="buckets")
+
+
+def _mean_ahead(results: Results, cells: Mapping[str, Sequence[str]]) -> Comparison:
+    """Mean over attacks, seed by seed, with and without buckets."""
+    pairs = [
+        above(results, bucketed, plain, final_accuracy(1))
+        for bucketed, plain in zip(cells["median of pairs"], cells["median"], strict=True)
+    ]
+    seeds = tuple(sorted(set.intersection(*(set(pair.seeds) for pair in pairs))))
+
+    def mean(side: str, seed: int) -> float:
+        values = [getattr(pair, side)[pair.seeds.index(seed)] for pair in pairs]
+        return math.fsum(values) / len(values)
+
+    with_buckets, without = (tuple(mean(side, seed) for seed in seeds) for side in ("larger", "smaller"))
+    return Comparison("buckets above none", seeds, with_buckets, without)
 
 
 # ----------------------------------------------------------------------------------- tables, pictures

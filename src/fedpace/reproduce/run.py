@@ -23,6 +23,8 @@ from fedpace.reproduce.experiment import Reproduction
 from fedpace.reproduce.finished_runs import FinishedRuns
 from fedpace.reproduce.outcome import Outcome, Watch
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import SEEDS as TUNING_SEEDS
+from fedpace.reproduce.tuning import Grid, GridSearch
 
 Job = tuple[Cell, int]
 Told = Callable[[Cell, int, Outcome, int], None]  # cell, seed, outcome, how many are left
@@ -35,16 +37,55 @@ def pending(
 ) -> list[Job]:
     """What is still to be run, as far as is known by now; with `only`, of the cells that are called so."""
     known = finished(experiment, edition, seeds, kept)
-    cells = [cell for cell in experiment.procedure.cells(edition, known) if only is None or only in cell.name]
+    tuned = {cell.name for grid in _tuned(experiment, edition, kept) for cell in grid.cells()}
+    cells = [
+        cell
+        for cell in experiment.procedure.cells(edition, known)
+        if cell.name not in tuned and (only is None or only in cell.name)
+    ]
     jobs = [
         (cell, seed) for cell in cells for seed in range(_seeds(cell, seeds)) if kept.get(cell, seed) is None
     ]
     return sorted(jobs, key=lambda job: (job[1], repr(job[0].task)))  # neighbours share their data
 
 
+def _tuned(experiment: Reproduction, edition: str, kept: FinishedRuns) -> list[Grid]:
+    """The grids that need not be run: their choice is committed."""
+    return [grid for grid in experiment.procedure.grids(edition) if grid.name in kept.choices]
+
+
+def tune(
+    experiment: Reproduction, edition: str, kept: FinishedRuns, jobs: int, told: Callable[[GridSearch], None]
+) -> None:
+    """Every grid on the seeds for tuning; `told` hears of each as it is decided."""
+
+    def runner(todo: Sequence[Job]) -> Iterator[tuple[Cell, int, Outcome]]:
+        for _ in _executed([job for job in todo if kept.get(*job) is None], kept, jobs):
+            pass
+        yield from (
+            (cell, seed, outcome) for cell, seed in todo if (outcome := kept.get(cell, seed)) is not None
+        )
+
+    for grid in experiment.procedure.grids(edition):
+        search = GridSearch(grid)
+        search.run(runner)
+        told(search)
+
+
+def tuning_jobs(experiment: Reproduction, edition: str, kept: FinishedRuns) -> list[Job]:
+    """The runs of a tuning, but for rates that it may add."""
+    return [
+        (cell, seed)
+        for grid in experiment.procedure.grids(edition)
+        for cell in grid.cells()
+        for seed in TUNING_SEEDS
+        if kept.get(cell, seed) is None
+    ]
+
+
 def finished(experiment: Reproduction, edition: str, seeds: int, kept: FinishedRuns) -> Results:
     """What has been run of this edition."""
-    known = Results()
+    known = kept.results((), 0)
     while True:
         found = kept.results(experiment.procedure.cells(edition, known), seeds)
         if {name: set(runs) for name, runs in found.outcomes.items()} == {

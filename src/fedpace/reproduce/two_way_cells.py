@@ -11,6 +11,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce.cell import Cell, NamedTask
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import Grid, final_accuracy
 
 PARTITION = {"iid": "iid", "non-iid": "shards:2"}
 DATA = {"Fashion-MNIST": "fashion-mnist", "MNIST": "mnist"}
@@ -19,10 +20,20 @@ PLACES: tuple[Place, ...] = tuple((data, split) for data in DATA for split in PA
 BASELINES = ("FedAvg", "FedAdam", "FedAMS")
 RATES: Mapping[str, tuple[float, ...]] = {"FedAvg": (1.0,), "FedAdam": (0.01, 0.03), "FedAMS": (0.03, 0.1)}
 SUGGESTED = "FedNLAA, suggested C"
-EIGHT, THIRTY = "topk:1/8", "topk:1/32"
+EIGHT, THIRTY, TINY = "topk:1/8", "topk:1/32", "topk:1/128"
 PAGE: dict[str, Any] = {"b1": 0.9, "eps": 1e-3, "per_tensor": False}  # of two_way when the page was made
 TAU_NLA, TAU_TOPK, TAU_AA, TAU_EF21 = 0.5, 0.8, 0.3, 0.8
-SUBSET = ("FedAvg", "FedAMS", "FedCAMS 1/8", "FedNLAA", "FedBNLACA 1/8", "two_way 1/8")  # quick, on MNIST
+SUBSET = (  # quick, on MNIST
+    "FedAvg",
+    "FedAdam",
+    "FedAMS",
+    "FedCAMS 1/8",
+    "FedNLAA",
+    "FedACA 1/8",
+    "FedBNLACA 1/8",
+    "FedBACA 1/8",
+    "two_way 1/8",
+)
 LAST = 3
 
 Work = dict[str, Any]
@@ -51,6 +62,12 @@ METHODS: Mapping[str, Callable[[float, Work], Algorithm]] = {
     ),
     "FedBNLACA 1/32": lambda lr, work: algorithms.fedbnlaca(
         server_lr=lr, codec=THIRTY, down_codec=THIRTY, tau=TAU_TOPK, **work
+    ),
+    "FedBACA 1/128": lambda lr, work: algorithms.fedbaca(
+        server_lr=lr, codec=TINY, down_codec=TINY, tau=TAU_AA, **work
+    ),
+    "FedBNLACA 1/128": lambda lr, work: algorithms.fedbnlaca(
+        server_lr=lr, codec=TINY, down_codec=TINY, tau=TAU_TOPK, **work
     ),
     "two_way 1/32": lambda lr, work: algorithms.two_way(
         server_lr=lr, codec=THIRTY, down_codec=THIRTY, **PAGE, **work
@@ -85,9 +102,8 @@ def cells(edition: str, known: Results) -> list[Cell]:
     """Server rates of the baselines on the first seed; then everything at the best, FedAMS's for its relatives."""
     every = []
     for place in PLACES:
-        grid = {_tuning(place, m, lr): _baseline(edition, m, lr) for m in BASELINES for lr in RATES[m]}
         wanted = SUBSET if edition == "quick" and place[0] == "MNIST" else None
-        every += [_cell(edition, label, place, rule, 1) for label, rule in grid.items()]
+        every += [cell for method in BASELINES for cell in _grid(edition, place, method).cells()]
         every += [
             _cell(edition, name_of(place, method), place, rule, None)
             for method, rule in _rules(edition, place, known).items()
@@ -96,10 +112,21 @@ def cells(edition: str, known: Results) -> list[Cell]:
     return every
 
 
+def grids(edition: str) -> list[Grid]:
+    return [_grid(edition, place, method) for place in PLACES for method in BASELINES]
+
+
+def _grid(edition: str, place: Place, method: str) -> Grid:
+    def cell(rate: float, _: str) -> Cell:
+        return _cell(edition, _tuning(place, method, rate), place, _baseline(edition, method, rate), 1)
+
+    return Grid(name_of(place, method), RATES[method], cell, final_accuracy(LAST))
+
+
 def _rules(edition: str, place: Place, known: Results) -> dict[str, Algorithm]:
     """The methods whose server rate is known by now."""
     scale = SCALES[edition]
-    chosen = {m: lr for m in BASELINES if (lr := _rate(place, m, known)) is not None}
+    chosen = {m: lr for m in BASELINES if (lr := _rate(edition, place, m, known)) is not None}
     rules = {method: _baseline(edition, method, lr) for method, lr in chosen.items()}
     if (rate := chosen.get("FedAMS")) is not None:
         rules |= {method: make(rate, scale.work) for method, make in METHODS.items()}
@@ -119,11 +146,9 @@ def _baseline(edition: str, method: str, rate: float) -> Algorithm:
     )
 
 
-def _rate(place: Place, method: str, known: Results) -> float | None:
-    names = {rate: _tuning(place, method, rate) for rate in RATES[method]}
-    if not known.have(*names.values()):
-        return None
-    return max(names, key=lambda rate: known.of(names[rate])[0].final("accuracy", LAST))
+def _rate(edition: str, place: Place, method: str, known: Results) -> float | None:
+    chosen = _grid(edition, place, method).chosen(known)
+    return None if chosen is None else float(chosen.name.split()[-1])
 
 
 def _cell(edition: str, label: str, place: Place, rule: Algorithm, seeds: int | None) -> Cell:

@@ -14,7 +14,15 @@ from fedpace.sim.population import Devices
 class Announced:
     sent_s: float
     delivery: Delivery
-    size_bytes: int  # 0: its cost is charged when a client takes it out
+    size_bytes: int  # 0: it takes no time of its own, but that of the client that takes it out
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A model out of a receive buffer; a broadcast's bytes were counted when it was sent to all."""
+
+    delivery: Delivery
+    broadcast: bool
 
 
 @dataclass(slots=True)
@@ -31,7 +39,7 @@ class Broadcasts:
         while len(self.entries) > 1 and self._everywhere(self.entries[1], entry.sent_s, devices):
             server.release(self.entries.pop(0).delivery.version)
 
-    def take(self, client: Client, now: float, devices: Devices) -> Delivery | None:
+    def take(self, client: Client, now: float, devices: Devices) -> Taken | None:
         """Empty a client's receive buffer: the newest broadcast, or what was sent to it alone."""
         s, behaviour = client.state, client.config.behaviour
         newest = self.newest(client.number, now, devices)
@@ -39,9 +47,9 @@ class Broadcasts:
         reuse = isinstance(behaviour, Continuous) and behaviour.reuse_model and s.inbox is None
         own = client.take()
         if newest is None or (newest.version <= known and not reuse):
-            return own
+            return None if own is None else Taken(own, broadcast=False)
         s.seen = newest.version
-        return newest
+        return Taken(newest, broadcast=True)
 
     def newest(self, client: int, now: float, devices: Devices) -> Delivery | None:
         """The newest broadcast in this client's receive buffer at this time."""

@@ -122,7 +122,7 @@ class Population:
     def half_normal(
         cls, scale: float | Sequence[float] | Distribution = 5.0, base_s: float = 0.0, **more: Any
     ) -> Population:
-        """The CA2FL model: a session takes base + |N(0, s_i^2)| seconds; a number s means s_i ~ U(0, s).
+        """A session takes base + |N(0, s_i^2)| seconds; a number s means s_i ~ U(0, s). CA2FL's: `presets.ca2fl`.
 
         One value per client, or a distribution, is taken as it is; `Between(5, 5)` is the same scale for all.
         """

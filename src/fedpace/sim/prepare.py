@@ -30,18 +30,19 @@ def prepare(
     seed: int = 0,
     eager: bool = False,
     spill: str | None = None,
+    x: Vector | None = None,
 ) -> Simulation:
     """All the parts of a run, checked and joined; nothing has happened yet.
 
     `population=None` means one second of local training per session and free transfer. `eager`
     computes every session, also those whose result is never used; the outcome is bit-identical. `spill` is a folder
-    for what clients remember.
+    for what clients remember. `x` is the initial model, where it is not the task's own.
     """
     require_count(rounds, "rounds")
     require_count(seed, "seed", low=0)
     require_private_task(algorithm.privacy, task)
     devices = _for_model(population or Population.from_times(1.0), task).bind(task.clients, seed)
-    x = task.initial(seed)
+    x = task.initial(seed) if x is None else x
     rules = _with_period(algorithm.bound(task.layout, task.clients, task.samples), task, devices, x)
     server = Server(rules, x, task.clients, seed=seed, last=rounds, samples=_samples(algorithm, task))
     slab = None if spill is None else Slab(spill)

@@ -14,7 +14,7 @@ from fedpace.server import Broadcast, Interrupt, Parcel, Poll, Send, Server, Ste
 from fedpace.server.messages import Steps
 from fedpace.sim.audience import Audience
 from fedpace.sim.availability import absent_at_start, changes
-from fedpace.sim.broadcasts import Announced, Broadcasts
+from fedpace.sim.broadcasts import Announced, Broadcasts, Taken
 from fedpace.sim.observer import Observer, Tally
 from fedpace.sim.population import Devices
 from fedpace.sim.timeline import Phase, Timeline
@@ -185,8 +185,8 @@ class Simulation:
         held_up = self.devices.serial and not self.config.polled and client.state.upload is not None
         if not self.server.is_present(number) or held_up or not client.ready():
             return
-        delivery = self.state.broadcasts.take(client, self.now, self.devices)
-        if delivery is not None and self._begin(client, delivery):
+        taken = self.state.broadcasts.take(client, self.now, self.devices)
+        if taken is not None and self._begin(client, taken):
             self.state.idle.discard(number)
         elif not self.on_demand:
             self.state.idle.add(number)
@@ -206,9 +206,9 @@ class Simulation:
 
     def _broadcast(self, order: Broadcast) -> None:
         size = 0
-        if not self.charged:
+        if self.config.down.shared:
             parcel = self.server.preview(order.version, order.round)
-            size = parcel.size_bytes
+            size = 0 if self.charged else parcel.size_bytes
             self._sent_down(None, parcel, self.server.present)
         entry = Announced(self.now, Delivery(order.version, order.round), size)
         self.state.broadcasts.add(entry, self.server, self.devices)
@@ -239,24 +239,27 @@ class Simulation:
 
     # ------------------------------------------------------------ sessions
 
-    def _begin(self, client: Client, delivery: Delivery) -> bool:
-        """Take the model out of the receive buffer and train; False: it was overtaken on its way."""
+    def _begin(self, client: Client, taken: Taken) -> bool:
+        """Train from the model out of the receive buffer; False: it was overtaken on its way."""
+        delivery = taken.delivery
         try:
             parcel = self.server.retrieve(client.number, delivery.version, delivery.round)
         except RemoteError:
             if isinstance(self.config.behaviour, Continuous):
                 raise  # a broadcast is held until it has reached all clients
             return False
-        session = self._train(client, parcel, pay=self.charged or delivery.missed)
+        counted = taken.broadcast and self.config.down.shared and not delivery.missed
+        session = self._train(client, parcel, pay=self.charged or delivery.missed, counted=counted)
         if not self.config.down.shared and parcel.model is not None:
             self._tell(Observer.lossy, "down", parcel.model, session.start)
         return True
 
-    def _train(self, client: Client, parcel: Parcel, *, pay: bool) -> Session:
-        """Begin a session from this model, after its transfer where it is paid for now."""
+    def _train(self, client: Client, parcel: Parcel, *, pay: bool, counted: bool = False) -> Session:
+        """Begin a session from this model, after its transfer where it is paid for now; its bytes may be counted."""
         session, number, begins = client.begin(parcel), client.number, self.now
-        if pay:
+        if pay and not counted:
             self._sent_down(number, parcel)
+        if pay:
             begins += self.devices.download_s(number, parcel.size_bytes)
         ends = begins + self.devices.compute_s(number, session.number, session.steps)
         client.state.times = Times(self.now, begins, ends)

@@ -217,6 +217,8 @@ class SavedRun:
     ) -> SavedRun:
         """The run with more steps than it was begun with, to be run from the start."""
         require_count(rounds, "rounds", low=self.entry.rounds)
+        parent = self.entry.about.get("parent")
+        require(not parent, "a run to extend", self.name, "one that started from its task's model")
         scheduled = isinstance(algorithm.server_opt, Stages)
         require(not scheduled, "rounds", rounds, "as before: the server's stages depend on them")
         require(not self.store.is_alive(self.entry), "a run to extend", self.name, "one nobody is working on")

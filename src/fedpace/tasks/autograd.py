@@ -10,13 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedpace.local import Stopped
+from fedpace.errors import require
+from fedpace.local import Stopped, Torch
 from fedpace.tasks.descend import descend
 from fedpace.tasks.examples import Batch, Examples
 from fedpace.tasks.fast.order import planned
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.images_last import as_given, can_be_last, channels_last
 from fedpace.tasks.objective import Objective
+from fedpace.tasks.optimise import optimise
 from fedpace.tasks.placed import session_batches
 from fedpace.tasks.scaling import LossScale
 from fedpace.vector import Vector
@@ -34,7 +36,7 @@ class AutogradSteps:
 
     def __init__(self, flat: FlatModule, objective: Objective, trial: Examples | None = None) -> None:
         self.flat, self.objective, self.device = flat, objective, flat.device
-        able = trial is not None and self.device.is_plain and can_be_last(flat, objective, trial)
+        able = trial is not None and can_be_last(flat, objective, trial)
         self.form: Callable[[Tensor], Tensor] = channels_last if able else as_given
 
     def train(
@@ -42,10 +44,27 @@ class AutogradSteps:
     ) -> tuple[Vector, int]:
         """(delta, steps taken): all steps, or those before it was stopped."""
         start = np.asarray(request.start, self.flat.dtype)
+        if isinstance(request.local, Torch):
+            return self._optimised(request, start, examples(), stopped)
         gradients = self._gradients(request, examples())
         self.flat.reset(start)
         correction = self._tensor(request.correction)
         taken = descend(gradients, self.flat.vector, request.local, request.steps, correction, stopped)
+        return self.device.moved(self.flat.vector, start), taken
+
+    def _optimised(
+        self, request: Request, start: Vector, examples: Examples, stopped: Stopped | None
+    ) -> tuple[Vector, int]:
+        """The same by an optimizer of torch."""
+        fine = not self.device.scales_loss
+        require(
+            fine, "precision", "fp16", f"float32 or bf16 with {request.local}, whose steps have no loss scale"
+        )
+        batches = self._batches(request, examples)
+        self.flat.reset(start)
+        taken = optimise(
+            lambda: partial(self._loss, next(batches)), self.flat, request.local, request.steps, stopped
+        )
         return self.device.moved(self.flat.vector, start), taken
 
     def _gradients(self, request: Request, examples: Examples) -> Callable[[], Tensor]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -57,39 +56,3 @@ def by_stratum(
     mixtures[mixtures.sum(axis=1) == 0] = tested
     accuracy: Vector = mixtures @ rates / mixtures.sum(axis=1)
     return accuracy
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClientSpread:
-    """One metric over all clients: averages hide clients that are served badly."""
-
-    name: str
-    values: Vector  # one per client
-    higher_is_better: bool = True
-
-    @property
-    def mean(self) -> float:
-        return float(self.values.mean())
-
-    @property
-    def worst_tenth(self) -> float:
-        """The mean over the worst 10 % of the clients, at least one."""
-        ordered = np.sort(self.values if self.higher_is_better else -self.values)
-        worst = float(ordered[: max(1, len(ordered) // 10)].mean())
-        return worst if self.higher_is_better else -worst
-
-    @property
-    def quartiles(self) -> tuple[float, float, float]:
-        low, median, high = np.quantile(self.values, (0.25, 0.5, 0.75))
-        return float(low), float(median), float(high)
-
-    def metrics(self) -> Mapping[str, float]:
-        """The summary as named numbers, as they go into a history."""
-        low, median, high = self.quartiles
-        return {
-            f"{self.name}_clients_mean": self.mean,
-            f"{self.name}_clients_worst10": self.worst_tenth,
-            f"{self.name}_clients_q25": low,
-            f"{self.name}_clients_median": median,
-            f"{self.name}_clients_q75": high,
-        }

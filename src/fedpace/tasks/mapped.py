@@ -53,11 +53,21 @@ def examples(dataset: object, what: str) -> Examples:
     return found
 
 
+def is_pair(part: object) -> bool:
+    """Whether it is two data sets, and not one: two tensors, or two samples in a list."""
+    return isinstance(part, tuple) and len(part) == 2 and not any(map(_is_array, part))
+
+
+def is_tensors(part: object) -> bool:
+    """Whether it is a pair of tensors, which is one data set."""
+    return isinstance(part, (tuple, list)) and len(part) == 2 and all(map(_is_array, part))
+
+
 def _in_memory(dataset: object) -> Examples | None:
     if isinstance(dataset, Tensors):
         return dataset
-    if isinstance(dataset, (tuple, list)) and len(dataset) == 2 and all(map(_is_array, dataset)):
-        return Tensors(*(torch.as_tensor(part) for part in dataset))
+    if is_tensors(dataset):
+        return Tensors(*(torch.as_tensor(part) for part in dataset))  # type: ignore[attr-defined]
     if type(dataset) is TensorDataset and len(dataset.tensors) == 2:
         return Tensors(*dataset.tensors)
     if type(dataset) is Subset and (whole := _in_memory(dataset.dataset)) is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from fedpace.client_spread import ClientSpread
 from fedpace.compute.device import Device
 from fedpace.compute.device import device as chosen_device
 from fedpace.display import html
@@ -21,7 +22,7 @@ from fedpace.tasks.datasets.digits import digits
 from fedpace.tasks.datasets.find import find
 from fedpace.tasks.datasets.synthetic import parameters, synthetic
 from fedpace.tasks.encode import Codes, Encoded, Encoding, Numbers, Pixels
-from fedpace.tasks.evaluation import ClientSpread, by_stratum
+from fedpace.tasks.evaluation import by_stratum
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import CLASSIFICATION
 from fedpace.tasks.partition import Natural, Partition

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import Dataset
 
 from fedpace.compute.device import Device
 from fedpace.compute.device import device as chosen_device
@@ -20,7 +21,7 @@ from fedpace.tasks.datasets.data import check_labels
 from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fingerprint import sha256
 from fedpace.tasks.flat import separated
-from fedpace.tasks.mapped import examples
+from fedpace.tasks.mapped import examples, is_pair, is_tensors
 from fedpace.tasks.objective import Measure, Objective, Sum, accuracy, calling
 from fedpace.tasks.partition.html import split_html
 from fedpace.tasks.signature import signature
@@ -46,8 +47,10 @@ class OwnTask(TorchTask):
         test: Examples,
         made_of: tuple[Any, ...],
         device: Device | None = None,
+        client_tests: list[Examples] | None = None,
     ):
         self._model, self._data_sets, self._made_of = model, data, made_of
+        self.client_tests = client_tests
         sizes = [len(part) for part in data]
         super().__init__(type(model).__name__, model, objective, sizes, data.__getitem__, test, device)
         self._flat.share(model, self._given)
@@ -57,7 +60,7 @@ class OwnTask(TorchTask):
         """Of the module with all its tensors, of losses and metrics, and of the data as far as it is in memory."""
         loss, _, _, metrics = self._made_of
         parts = [signature(self._model), signature(loss), signature(metrics)]
-        parts += [part.fingerprint() for part in (*self._data_sets, self.test)]
+        parts += [part.fingerprint() for part in (*self._data_sets, self.test, *(self.client_tests or ()))]
         return sha256(np.frombuffer("\n".join(parts).encode(), np.uint8))[:16]
 
     def __repr__(self) -> str:
@@ -91,11 +94,12 @@ def from_torch(
     """A task from a module, starting at its present parameters; the module itself is never touched.
 
     `clients` are data sets, one each, and `test` is one: anything with a length and samples by number, such
-    as torch's map-style data sets and Hugging Face's, or a pair of tensors. A sample is (input, target),
-    (input, ..., target), or a dict whose "labels", "label" or "target" is the target; inputs in a dict reach
-    the module by keyword. `loss(output, target)` is a mean over the batch; of several by name the sum is
-    minimised and each is measured. `metrics` are functions of all outputs and all targets of the test data, or
-    objects with `reset`, `update` and `compute`; they come beside accuracy, which is there where the targets are
+    as torch's map-style data sets and Hugging Face's, or a pair of tensors. A tuple of two data sets is a client's
+    training data and its own test data, which `run.client_metrics` is measured on (all clients have it, or none).
+    A sample is (input, target), (input, ..., target), or a dict whose "labels", "label" or "target" is the target;
+    inputs in a dict reach the module by keyword. `loss(output, target)` is a mean over the batch; of several by name
+    the sum is minimised and each is measured. `metrics` are functions of all outputs and all targets of the test data,
+    or objects with `reset`, `update` and `compute`; they come beside accuracy, which is there where the targets are
     classes.
 
     Only parameters that require a gradient travel, tied ones once. BatchNorm's running statistics do not:
@@ -104,18 +108,52 @@ def from_torch(
     where the module is now makes no difference. `trainable`: patterns of the names of those parameters that are
     trained and travel (`"lora_*"`, `"head.*"`; any part of a name between dots will do); all others are frozen.
     """
-    require(isinstance(model, nn.Module), "model", type(model).__name__, "a torch.nn.Module")
-    require(len(clients) > 0, "clients", [], "data sets, at least one")
+    _require_in_place(model, loss)
+    _require_list(clients)
     place = chosen_device(device, precision)
     model = copy.deepcopy(model).cpu()
     if trainable is not None:
         freeze_all_but(model, [trainable] if isinstance(trainable, str) else trainable)
-    data = [examples(part, f"client {k}") for k, part in enumerate(clients)]
+    training, tests = _with_tests(clients)
+    data = [examples(part, f"client {k}") for k, part in enumerate(training)]
+    own_tests = [examples(part, f"test data of client {k}") for k, part in enumerate(tests)]
     held_out = examples(test, "test data")
     objective = _objective(model, loss, metrics, data[0])
     if "accuracy" in objective.metrics:
         _check_classes(model, objective, data, held_out)
-    return OwnTask(model, objective, data, held_out, (loss, clients, test, metrics), place)
+    return OwnTask(model, objective, data, held_out, (loss, clients, test, metrics), place, own_tests or None)
+
+
+def _require_in_place(model: object, loss: object) -> None:
+    """Refuse a model and a loss in each other's place, and what is no module."""
+    swapped = _trains(loss) and not _trains(model)
+    order = "the model before the loss: from_torch(model, loss, clients, test)"
+    require(not swapped, "arguments", [type(model).__name__, type(loss).__name__], order)
+    require(isinstance(model, nn.Module), "model", type(model).__name__, "a torch.nn.Module")
+
+
+def _trains(part: object) -> bool:
+    return isinstance(part, nn.Module) and any(p.requires_grad for p in part.parameters())
+
+
+def _require_list(clients: object) -> None:
+    """Refuse one data set, or a dictionary of them, in the place of a list."""
+    got, allowed = type(clients).__name__, "a list of data sets, one per client"
+    require(not isinstance(clients, Mapping), "clients", got, f"{allowed}: list(clients.values())")
+    one = isinstance(clients, Dataset | Tensor | Tensors) or is_tensors(clients)
+    require(not one and hasattr(clients, "__len__"), "clients", f"one {got}", f"{allowed}: [clients]")
+    require(len(clients) > 0, "clients", [], "data sets, at least one")  # type: ignore[arg-type]
+
+
+def _with_tests(clients: Sequence[object]) -> tuple[Sequence[object], Sequence[object]]:
+    """Training data of all clients, and their own test data where they have it."""
+    pairs: list[Any] = [part for part in clients if is_pair(part)]
+    if not pairs:
+        return clients, ()
+    require(
+        len(pairs) == len(clients), "clients", f"{len(pairs)} pairs", "all pairs (training, test), or none"
+    )
+    return [train for train, _ in pairs], [test for _, test in pairs]
 
 
 def _objective(

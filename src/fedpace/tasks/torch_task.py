@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
+from fedpace.client_spread import ClientSpread
 from fedpace.compute.device import Device
 from fedpace.compute.protocol import Request, describe
 from fedpace.compute.threads import one_thread
@@ -20,7 +21,7 @@ from fedpace.random import stream
 from fedpace.tasks.autograd import AutogradSteps
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.cost import multiply_accumulates
-from fedpace.tasks.evaluation import ClientSpread, measured
+from fedpace.tasks.evaluation import measured
 from fedpace.tasks.examples import Batch, Examples
 from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
@@ -52,6 +53,7 @@ class TorchTask:
     """
 
     stochastic = own_module = False
+    client_tests: Sequence[Examples] | None = None  # test data of the clients' own, where they have it
 
     def __init__(
         self,
@@ -157,7 +159,8 @@ class TorchTask:
 
     def _able(self, request: Request, data: Examples) -> Solver | None:
         """The solver, where it can do what is asked."""
-        able = request.steps and self._solver is not None and self._solver.takes(data)
+        known = request.steps and isinstance(request.local, SGD)
+        able = known and self._solver is not None and self._solver.takes(data)
         return self._solver if able else None
 
     @cached_property
@@ -177,7 +180,8 @@ class TorchTask:
 
     def lane(self, request: Request) -> int | None:
         """Requests with one local rule and different lanes may be computed together; None: each alone."""
-        return lane_of(request) if request.steps and self._lanes is not None else None
+        able = request.steps and isinstance(request.local, SGD) and self._lanes is not None
+        return lane_of(request) if able else None
 
     def solve_together(self, requests: Sequence[Request]) -> list[Vector]:
         """delta of each request, as one computation; equal to `reference` within rounding."""
@@ -222,10 +226,11 @@ class TorchTask:
 
     @cached_property
     def _autograd(self) -> AutogradSteps:
+        if not self.own_module or not self.device.is_plain:
+            return AutogradSteps(self._flat, self.objective)
         with self.device.seeded(0):
             self._flat.reset(self._given)
-            trial = self.client_data(0) if self.own_module else None
-            return AutogradSteps(self._flat, self.objective, trial)
+            return AutogradSteps(self._flat, self.objective, trial=self.client_data(0))
 
     @contextmanager
     def _randomness(self, request: Request) -> Iterator[None]:
@@ -287,15 +292,21 @@ class TorchTask:
         return float(np.average(losses, weights=self.sizes))
 
     def evaluate_clients(self, x: Vector) -> ClientSpread:
-        """How well `x` serves each client: accuracy (or else loss) on the client's own training data."""
+        """How well `x` serves each client: accuracy (or else loss) on its own test data, or else its training data."""
         with self._evaluating():
             shown = self._show(x)
-            rows = [self._on_own_data(client, shown) for client in range(self.clients)]
+            rows = [self._on_own_test(client, shown) for client in range(self.clients)]
         name = "accuracy" if "accuracy" in rows[0] else "loss"
         return ClientSpread(name, np.array([row[name] for row in rows]), higher_is_better=name == "accuracy")
 
     def _on_own_data(self, client: int, shown: nn.Module) -> dict[str, float]:
         return measured(shown, self.objective, self._data_here(client))
+
+    def _on_own_test(self, client: int, shown: nn.Module) -> dict[str, float]:
+        if self.client_tests is None:
+            return self._on_own_data(client, shown)
+        test = self.client_tests[client]
+        return measured(shown, self.objective, self._placed(("test", client), lambda: test))
 
     def _test_here(self) -> Examples:
         return self._placed("test", lambda: self.test)

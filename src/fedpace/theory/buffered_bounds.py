@@ -1,8 +1,8 @@
 """Learning-rate limits and bounds of buffered asynchrony: FedBuff ("asynchronous FL"), CA2FL and MF-CA2FL.
 
-Wang, Cao, Wu, Chen & Chen, ICLR 2024, Theorems B.5, B.7 and C.3 (informal: 2.1 and 4.1). As printed they are not
-bounds. Their proofs end with (η η_l K / 4) Σ ||∇f||² on the left, and the statements divide by η η_l K: every term
-must be four times as large. Gradient descent on a parabola breaks the printed form at every learning rate
+Wang, Cao, Wu, Chen & Chen, FL workshop at ICML 2023, Theorems B.5, B.7 and C.3 (informal: 2.1 and 4.1). As printed
+they are not bounds. Their proofs end with (η η_l K / 4) Σ ||∇f||² on the left, and the statements divide by η η_l K:
+every term must be four times as large. Gradient descent on a parabola breaks the printed form at every learning rate
 (tests/theory). Other misprints, all read as the proofs have them: L³ for L² and a stray T (B.1); L² lost before
 τ_max² (B.1); 90 K⁴ L² η_l² without its ||∇f||² (B.1); a minus under the root of B.5's condition; the condition
 η_l <= η M (N − 1) / (2KN(M − 1)), which compares a rate with its inverse; K² L² for K L and a lost root in the

@@ -7,6 +7,7 @@ import logging
 import os
 from pathlib import Path
 
+from fedpace.cli.parser import amount as seconds
 from fedpace.cli.parser import seed as client_number
 from fedpace.errors import ConfigError
 
@@ -26,6 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", metavar="FILE", help="the client's key (default: looked for beside BUNDLE)")
     parser.add_argument("--expect", metavar="DIGEST", help="take part only if the plan has this digest")
     parser.add_argument(
+        "--give-up-after",
+        type=seconds,
+        metavar="SECONDS",
+        help="end after so long without a server (default: reconnect for ever)",
+    )
+    parser.add_argument(
         "--insecure",
         type=client_number,
         metavar="NUMBER",
@@ -36,8 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(args: argparse.Namespace) -> int:
     """Take part in a study with this machine's own data.
 
-    Connects outwards only, trains what the plan says, and reconnects for ever. The data stay here: what is sent are
-    updates, and how many samples there are. A key's passphrase is read from FEDPACE_PASSPHRASE.
+    Connects outwards only, trains what the plan says, and reconnects for ever. A client that was away when the run
+    ended finds no server any more: --give-up-after ends it. The data stay here: what is sent are updates, sums for
+    running statistics, and how many samples there are. A key's passphrase is read from FEDPACE_PASSPHRASE.
     """
     from fedpace.deploy.identity.bundles import read_bundle
     from fedpace.deploy.projects.joining import connecting, connecting_insecurely, join_study
@@ -51,7 +59,7 @@ def command(args: argparse.Namespace) -> int:
         passphrase = os.environ.get(PASSPHRASE)
         bundle = read_bundle(args.bundle, args.key, passphrase)
         client, connect = bundle.client, connecting(bundle, passphrase)
-    ended = join_study(program, connect, client, _state(args, client), args.expect)
+    ended = join_study(program, connect, client, _state(args, client), args.expect, args.give_up_after)
     print(f"client {client}: {ended}")
     return 0
 

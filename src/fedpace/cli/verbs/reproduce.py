@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from fedpace.cli.parser import processes, repeats
 
 if TYPE_CHECKING:
     from fedpace.reproduce.cell import Cell
-    from fedpace.reproduce.experiment import Reproduction
+    from fedpace.reproduce.experiment import Finding, Reproduction
     from fedpace.reproduce.finished_runs import FinishedRuns
     from fedpace.reproduce.outcome import Outcome
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", metavar="NAME", nargs="+", help="experiments, `all`, or `list` to see them")
     parser.add_argument("--edition", choices=("quick", "full"), default="quick", help="default: %(default)s")
-    parser.add_argument("--seeds", type=repeats, default=3, metavar="K", help="default: %(default)s")
+    parser.add_argument("--seeds", type=repeats, default=5, metavar="K", help="default: %(default)s")
     parser.add_argument(
         "--jobs",
         type=processes,
@@ -35,6 +36,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--only", metavar="TEXT", help="run only cells whose name contains this")
     parser.add_argument("--estimate", action="store_true", help="only estimate the cost")
+    parser.add_argument(
+        "--tune",
+        action="store_true",
+        help="choose settings on seeds of their own and write tuning.json, nothing else",
+    )
+    parser.add_argument(
+        "--verdicts",
+        action="store_true",
+        help="run nothing: judge the written pages again from their CSV files",
+    )
     parser.add_argument("--report", action="store_true", help="run nothing: write pages from finished runs")
 
 
@@ -50,7 +61,10 @@ def command(args: argparse.Namespace) -> int:
         return _list()
     names = list(reproduce.NAMES) if args.names == ["all"] else args.names
     for experiment in [reproduce.experiment(name) for name in names]:
-        _one(experiment, args)
+        if args.verdicts:
+            _rejudge(experiment, args)
+        else:
+            _one(experiment, args)
     return 0
 
 
@@ -65,8 +79,13 @@ def _list() -> int:
 def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
     from fedpace.reproduce.finished_runs import FinishedRuns
     from fedpace.reproduce.run import finished
+    from fedpace.reproduce.tuning import read_choices
 
-    kept = FinishedRuns.of(experiment.name, args.edition, Path(args.keep) if args.keep else None)
+    choices = read_choices(Path(args.out) / experiment.name, args.edition)
+    kept = FinishedRuns.of(experiment.name, args.edition, Path(args.keep) if args.keep else None, choices)
+    if args.tune:
+        _tune(experiment, kept, args)
+        return
     if not args.report:
         _say_cost(experiment, kept, args)
         if args.estimate:
@@ -74,6 +93,25 @@ def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
         _run(experiment, kept, args)
     results = finished(experiment, args.edition, args.seeds, kept)
     _write(experiment, results, args)
+
+
+def _tune(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
+    from fedpace.reproduce.estimate import estimate
+    from fedpace.reproduce.run import tune, tuning_jobs
+    from fedpace.reproduce.tuning import GridSearch, write_choice
+
+    todo = tuning_jobs(experiment, args.edition, kept)
+    said = estimate(todo) if todo else "nothing to run"
+    _say(f"{experiment.name} ({args.edition}), tuning: {said}")
+    if args.estimate:
+        return
+
+    def told(search: GridSearch) -> None:
+        path = write_choice(Path(args.out) / experiment.name, args.edition, search)
+        rate, other = search.best
+        print(f"{search.grid.name}: rate {rate:g}{', ' + other if other else ''} ({path})")
+
+    tune(experiment, args.edition, kept, args.jobs, told)
 
 
 def _say_cost(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
@@ -106,15 +144,37 @@ def _last(outcome: Outcome) -> dict[str, float]:
 def _write(experiment: Reproduction, results: object, args: argparse.Namespace) -> None:
     from fedpace import reproduce
     from fedpace.reproduce import page
+    from fedpace.reproduce.evidence import read_verdicts
 
     folder = Path(args.out)
     line = f"fedpace reproduce {experiment.name} --edition {args.edition} --seeds {args.seeds}"
     page.require_no_fewer(experiment, args.edition, results, folder)  # type: ignore[arg-type]
     written = page.write(experiment, args.edition, results, folder, line)  # type: ignore[arg-type]
     page.write_index([reproduce.experiment(name) for name in reproduce.NAMES], folder)
-    for finding in experiment.procedure.findings(args.edition, results):  # type: ignore[arg-type]
-        print(f"{finding.verdict:<18} {finding.claim}: {finding.ours}")
+    _print(read_verdicts(folder / experiment.name)[args.edition])
     _say(f"page: {written}")
+
+
+def _rejudge(experiment: Reproduction, args: argparse.Namespace) -> None:
+    """Verdicts from what is committed: no runs, no finished runs."""
+    from fedpace import reproduce
+    from fedpace.reproduce import page
+    from fedpace.reproduce.evidence import table_name
+
+    folder = Path(args.out)
+    here = folder / experiment.name
+    if not (here / table_name(args.edition)).exists():
+        _say(f"{experiment.name} ({args.edition}): no page with values to judge from")
+        return
+    _print(page.rejudge(here, args.edition))
+    page.write_index([reproduce.experiment(name) for name in reproduce.NAMES], folder)
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        p = "" if finding.p is None else f", p {finding.p:.2g}"
+        seeds = f" ({finding.seeds} seeds{p})" if finding.seeds else ""
+        print(f"{finding.verdict:<13} {finding.claim}: {finding.ours}{seeds}")
 
 
 def _say(text: str) -> None:

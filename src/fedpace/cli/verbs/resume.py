@@ -69,6 +69,13 @@ def _experiment(saved: SavedRun, args: argparse.Namespace) -> execution.Experime
             words[at + 1] = str(args.rounds)
         made = execution.one_experiment(_told(words, args))
         return replace(made, how={**made.how, "rounds": saved.entry.rounds})
+    parent = saved.entry.about.get("parent")
+    require(
+        not parent,
+        "a run to resume",
+        saved.name,
+        "one from its task's model; this one needs `initial` in Python",
+    )
     parts = saved.parts()
     how = {
         "rounds": saved.entry.rounds,

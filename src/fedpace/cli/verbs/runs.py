@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedpace.cli import listing, show, stored_experiment
 from fedpace.cli.experiment import add_modules
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from fedpace.record.store.store import Entry, Store
 
 HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "started")
+DROPPABLE = ("started", "loss", "task", "seed", "algorithm", "accuracy", "steps")  # where lines are short
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +69,7 @@ def command(args: argparse.Namespace) -> int:
 def _list(store: Store) -> None:
     lines = [_row(store, run) for run in store.listing()]
     if lines:
-        listing.lines(HEADER, lines, align="lllrrrrll")
+        listing.lines(HEADER, lines, align="lllrrrrll", droppable=DROPPABLE)
     else:
         print(f"no saved runs in {store.home}")
 
@@ -114,6 +114,7 @@ def _export(store: Store, entries: list[Entry], output: Path) -> None:
     import pandas
 
     from fedpace.disk.files import require_writable
+    from fedpace.record.run.table_file import write_table
 
     kinds = (".csv", ".parquet")
     if output.suffix not in kinds:
@@ -125,19 +126,5 @@ def _export(store: Store, entries: list[Entry], output: Path) -> None:
         for record in map(asdict, store.history(entry.id)):
             learned = record.pop("metrics")
             lines.append({name: getattr(entry, name) for name in about} | learned | record)
-    _write(pandas.DataFrame(lines), output)
+    write_table(pandas.DataFrame(lines), output, parquet=output.suffix == ".parquet")
     print(output)
-
-
-def _write(table: Any, output: Path) -> None:
-    from fedpace.disk import files
-
-    buffer = io.BytesIO()
-    if output.suffix == ".csv":
-        table.to_csv(buffer, index=False)
-    else:
-        try:
-            table.to_parquet(buffer, index=False)
-        except ImportError:
-            raise ConfigError("a Parquet file needs pyarrow: pip install 'fedpace[parquet]'") from None
-    files.write(output, buffer.getvalue())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 
 from fedpace.cli import deployed
+from fedpace.disk import files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,6 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--in-order", action="store_true", help="take a cohort's updates by client number, for audits"
     )
     parser.add_argument("--insecure", action="store_true", help="without certificates, on this machine only")
+    parser.add_argument(
+        "--log", metavar="FILE", help="append who came and went, and every step, to this file"
+    )
     deployed.add_output_options(parser)
 
 
@@ -25,6 +30,9 @@ def command(args: argparse.Namespace) -> int:
     """
     from fedpace.deploy.projects.serving import StudyFolder, serve_study
 
+    if args.log:
+        files.require_writable(args.log, "--log")
+        logging.basicConfig(filename=args.log, format="%(asctime)s %(message)s", level=logging.INFO)
     study = StudyFolder.read(args.study)
     identities = None if args.insecure else study.identities
     host, port = study.settings.listen

@@ -42,8 +42,14 @@ def connecting_insecurely(address: str, client: int) -> Connect:
 
 
 def join_study(
-    program: Program, connect: Connect, client: int, folder: Path | None, expect: str | None = None
+    program: Program,
+    connect: Connect,
+    client: int,
+    folder: Path | None,
+    expect: str | None = None,
+    give_up_after_s: float | None = None,
 ) -> str:
     """Take part with this machine's data until the run is over; why it ended."""
     task, data = program.local_task(client)
-    return join(task, connect, data=data, owner=program.owner(expect), folder=folder)
+    owner = program.owner(expect)
+    return join(task, connect, data=data, owner=owner, folder=folder, give_up_after_s=give_up_after_s)

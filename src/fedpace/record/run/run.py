@@ -13,6 +13,7 @@ from fedpace.disk import files
 from fedpace.privacy.spent import COVERED, Privacy
 from fedpace.record.run import timeline, usage
 from fedpace.record.run.inference import NONE, OtherTensors
+from fedpace.record.run.table_file import write_table
 from fedpace.record.run.units import format_bytes, format_seconds
 from fedpace.sim.observer import Activity, Fate, StepRecord
 from fedpace.vector import Layout, Vector, model_sha256
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from fedpace.algorithm import Algorithm
+    from fedpace.client_spread import ClientSpread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -45,10 +47,8 @@ class Run:
     activities: Sequence[Activity] = ()
     fates: Sequence[Fate] = ()
     initial_metrics: Mapping[str, float] = field(default_factory=dict)  # of the model before the first step
-    client_metrics: Mapping[int, Mapping[int, Mapping[str, float]]] = field(
-        default_factory=dict
-    )  # version -> client -> what it measured of that model
     other_tensors: OtherTensors = NONE  # what the trained module holds beside the parameters in `model`
+    client_metrics: Mapping[int, ClientSpread] = field(default_factory=dict)  # by version, where measured
     stopped: str | None = None  # why it ended on purpose before its last step; None: all steps were taken
 
     @property
@@ -71,6 +71,11 @@ class Run:
         """The guarantee of a private run: epsilon, delta, accountant, adjacency, ...; None without privacy."""
         spent = self.summary.get("privacy")
         return None if spent is None else Privacy.of(spent)
+
+    @property
+    def parent(self) -> Mapping[str, str]:
+        """Where the model that it started from comes from; empty if from the task."""
+        return dict(self.summary.get("parent", {}))
 
     @property
     def virtual_seconds(self) -> float:
@@ -144,6 +149,20 @@ class Run:
         rows = map(_plain, self.history)
         return pandas.DataFrame([{**row.pop("metrics"), **row} for row in rows])
 
+    def to_csv(self, path: str | Path) -> Path:
+        """One line per server step, one number per column: metrics, bytes, updates, mean and largest staleness."""
+        return write_table(self.flat_table(), path)
+
+    def to_parquet(self, path: str | Path) -> Path:
+        """The same as a Parquet file (`pip install 'fedpace[parquet]'`)."""
+        return write_table(self.flat_table(), path, parquet=True)
+
+    def flat_table(self) -> DataFrame:
+        """One row per server step, one number per column."""
+        import pandas
+
+        return pandas.DataFrame([_flat(record) for record in self.history])
+
     def to_json(self, *, named: bool = False) -> str:
         """The whole run but its model, one line per server step. The same seed gives identical text.
 
@@ -204,3 +223,18 @@ def _plain(record: StepRecord) -> dict[str, Any]:
     """A record's fields; epsilon only where there is one."""
     plain = asdict(record)
     return plain if record.epsilon is not None else {k: v for k, v in plain.items() if k != "epsilon"}
+
+
+def _flat(record: StepRecord) -> dict[str, float | int]:
+    staleness = record.staleness
+    return {
+        "version": record.version,
+        "virtual_seconds": record.virtual_seconds,
+        **record.metrics,
+        "bytes_up": record.bytes_up,
+        "bytes_down": record.bytes_down,
+        "updates": len(record.clients),
+        "mean_staleness": sum(staleness) / len(staleness) if staleness else 0.0,
+        "max_staleness": max(staleness, default=0),
+        "clipped": record.clipped,
+    }

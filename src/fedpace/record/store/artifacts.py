@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from fedpace.algorithm import Algorithm
+from fedpace.client_spread import ClientSpread
 from fedpace.disk import files
 from fedpace.errors import StorageError
 from fedpace.record.run.inference import known
+from fedpace.record.run.metrics import rises
 from fedpace.record.run.run import Run
 from fedpace.record.run.timeline import KINDS
 from fedpace.record.store.store import Entry, Store
@@ -61,24 +63,35 @@ def load(store: Store, entry: Entry, algorithm: Algorithm | None = None) -> Run:
     with _plain_errors(folder):
         layout, model, others = _read_model(folder / MODEL)
         activities, fates = _read_timeline(folder / TIMELINE)
+    history = store.history(entry.id)
     facts = {name: fact for name, fact in entry.summary.items() if name != "initial_metrics"}
     return Run(
         algorithm=value,
         task=entry.task,
         seed=entry.seed,
         rounds=entry.rounds,
-        history=store.history(entry.id),
+        history=history,
         model=model,
         layout=layout,
         counters=entry.counters,
         initial_metrics=entry.summary.get("initial_metrics", {}),
         other_tensors=known(others),
+        client_metrics=_client_metrics(entry, len(history)),
         summary={**facts, "name": entry.name, "step_seconds": store.real_seconds(entry.id)},
         traffic=entry.traffic,
         activities=activities,
         fates=fates,
         stopped=entry.note if entry.status == "stopped" else None,
     )
+
+
+def _client_metrics(entry: Entry, version: int) -> dict[int, ClientSpread]:
+    """Of the last model, where that was measured."""
+    known = entry.summary.get("client_metric")
+    if not known:
+        return {}
+    spread = ClientSpread(known["metric"], np.array(known["values"]), rises(known["metric"]))
+    return {version: spread}
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from fedpace.record.store.writer import Writer
 from fedpace.untrusted import brief
 
 OVER = ("done", "diverged", "stalled")  # nothing is left to resume
-_FACTS = ("compute", "real_seconds", "warm_up_seconds", "local_step", "client_metric", "privacy")
+_FACTS = ("compute", "real_seconds", "warm_up_seconds", "local_step", "client_metric", "privacy", "parent")
 _STATES: dict[type[BaseException], str] = {
     DivergedError: "diverged",
     StalledError: "stalled",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from fedpace.client_spread import ClientSpread
 from fedpace.compute.protocol import Task
 from fedpace.vector import Vector
 
@@ -20,14 +20,13 @@ def partition(task: Task) -> dict[str, Any]:
     return {"samples": [task.samples(client) for client in range(task.clients)], "labels": _labels(task)}
 
 
-def client_metric(task: Task, model: Vector) -> dict[str, Any] | None:
+def client_metric(task: Task, model: Vector) -> ClientSpread | None:
     """The metric of `task.evaluate_clients` and its value for each client; None where that is not known cheaply."""
     evaluate: Any = getattr(task, "evaluate_clients", None)
     if evaluate is None or task.clients > MOST_CLIENTS or not _is_cheap(task):
         return None
-    found = evaluate(model)
-    values = [float(value) for value in found.values]
-    return {"metric": found.name, "values": values} if all(map(math.isfinite, values)) else None
+    found: ClientSpread = evaluate(model)
+    return found
 
 
 def _is_cheap(task: Task) -> bool:

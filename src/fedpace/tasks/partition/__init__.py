@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fedpace.errors import ConfigError, require
+from fedpace.errors import ConfigError, nearest, require
 from fedpace.tasks.partition.dirichlet import Dirichlet, DirichletByClient
 from fedpace.tasks.partition.iid import IID, Quantity
 from fedpace.tasks.partition.natural import Natural
@@ -44,7 +44,9 @@ def partition(text: str | Partition) -> Partition:
         return text
     name, _, rest = text.partition(":")
     if name not in _MAKERS:
-        raise ConfigError(f"partition must be one of {', '.join(PARTITIONS)}; got {brief(text)}")
+        near = nearest(name, _MAKERS)
+        hint = f" (did you mean {text.replace(name, near, 1)}?)" if near else ""
+        raise ConfigError(f"partition must be one of {', '.join(PARTITIONS)}; got {brief(text)}{hint}")
     words = [word.strip() for word in rest.split(",")] if rest else []
     try:
         return _MAKERS[name](words)

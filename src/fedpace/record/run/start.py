@@ -1,0 +1,80 @@
+"""The model that a run starts from: the task's own, or that of another run, a state_dict or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedpace.compute.protocol import Task
+from fedpace.errors import ConfigError, require
+from fedpace.record.run.run import Run
+from fedpace.vector import Layout, Vector, is_finite, model_sha256
+
+InitialLike = Run | Mapping[str, Any] | str | Path
+MODEL = "model.safetensors"  # as `Run.save` calls it
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A model, and where it comes from if not from the task."""
+
+    x: Vector
+    parent: Mapping[str, str] = field(default_factory=dict)
+
+
+def start_of(initial: InitialLike | None, task: Task, seed: int) -> Start:
+    """The model as the task lays it out; ConfigError if it is one of another task."""
+    own = task.initial(seed)
+    if initial is None:
+        return Start(own)
+    label, tensors = _tensors(initial)
+    x = _flat(tensors, task.layout, own.dtype)
+    require(is_finite(x), "initial", label, "a model of finite numbers")
+    return Start(x, {"run" if isinstance(initial, Run) else "source": label, "model_sha256": model_sha256(x)})
+
+
+def _tensors(initial: object) -> tuple[str, Mapping[str, Any]]:
+    """Where they come from, and tensors by name."""
+    if isinstance(initial, Run):
+        return str(initial.summary.get("name") or initial), initial.layout.split(initial.model)
+    if isinstance(initial, Mapping):
+        return "a state_dict", initial
+    if isinstance(initial, str | Path):
+        return str(initial), _read(Path(initial))
+    raise ConfigError(f"initial must be a Run, a state_dict or a file; got {type(initial).__name__}")
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """A file of safetensors, or the folder of a `Run.save`; nothing is unpickled."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    from fedpace.untrusted import read_regular
+
+    file = path / MODEL if path.is_dir() else path
+    try:
+        return load(read_regular(file))
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(
+            f"initial must be a file of safetensors, as Run.save writes; got {str(file)!r} ({error})"
+        ) from None
+
+
+def _flat(tensors: Mapping[str, Any], layout: Layout, dtype: np.dtype[Any]) -> Vector:
+    """All tensors of the layout in one vector; others (buffers, frozen parameters) are left to the task."""
+    missing = [name for name in layout.names if name not in tensors]
+    require(not missing, "initial", sorted(tensors), f"a model with {', '.join(layout.names)}")
+    x = np.empty(layout.size, dtype)
+    for name, place in layout.split(x).items():
+        given = _array(tensors[name])
+        require(given.shape == place.shape, f"initial: {name}", given.shape, f"of shape {place.shape}")
+        place[...] = given
+    return x
+
+
+def _array(value: Any) -> Any:
+    return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)

@@ -1,0 +1,160 @@
+"""CA2FL's main claim: it loses less than FedBuff where updates are staler, over concurrency and buffer size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.ca2fl_accuracy import SCALES, asynchronous
+from fedpace.reproduce.cell import Cell, NamedTask
+from fedpace.reproduce.comparison import Comparison, above, as_good, final_accuracy
+from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, compared, not_run, reproduction
+from fedpace.reproduce.results import Results
+from fedpace.sim import presets
+from fedpace.sim.distributions import Between
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Slots = tuple[int, int]  # active clients Mc, buffer M
+
+METHODS = ("FedBuff", "CA2FL")
+BY_CONCURRENCY: tuple[Slots, ...] = ((15, 10), (20, 10), (25, 10))  # Figures 1 (a, b) and 4 (a, b)
+BY_BUFFER: tuple[Slots, ...] = ((20, 15), (20, 10), (20, 5))  # Figure 4 (c, d)
+FAR: Slots = (50, 10)  # staler than any in the paper
+EVERY: tuple[Slots, ...] = tuple(dict.fromkeys((*BY_CONCURRENCY, *BY_BUFFER, FAR)))
+DELAYS: Mapping[str, float | Between] = {"U(0,1)": 1.0, "U(0,0.5)": 0.5, "5 for all": Between(5.0, 5.0)}
+ALPHA = 0.3
+LAST = 3
+
+
+def cells(edition: str, known: Results) -> list[Cell]:
+    grid = [_cell(edition, method, slots) for slots in EVERY for method in METHODS]
+    return [*grid, *(_cell(edition, method, (20, 10), delays) for delays in DELAYS for method in METHODS)]
+
+
+def _cell(edition: str, method: str, slots: Slots, delays: str = "U(0,5)") -> Cell:
+    scale = SCALES[edition]
+    return Cell(
+        name=_name(method, slots, delays),
+        algorithm=asynchronous(method, *slots),
+        task=NamedTask("cifar10", f"dirichlet:{ALPHA}", scale.model),
+        population=presets.ca2fl(DELAYS.get(delays, 5.0)),
+        rounds=scale.rounds,
+        evaluate_every=scale.evaluate_every,
+    )
+
+
+def _name(method: str, slots: Slots, delays: str = "U(0,5)") -> str:
+    return f"{method} Mc={slots[0]} M={slots[1]} {delays}"
+
+
+def findings(edition: str, results: Results) -> list[Finding]:
+    return [
+        _less(results, BY_CONCURRENCY[0], BY_CONCURRENCY[-1], "Figures 1 (a, b), 4 (a, b)"),
+        _less(results, BY_BUFFER[0], BY_BUFFER[-1], "Figure 4 (c, d)"),
+        _less(results, BY_CONCURRENCY[0], FAR, OWN),
+        *(_ahead(results, slots) for slots in EVERY),
+        *(_same(results, delays) for delays in DELAYS),
+    ]
+
+
+def _less(results: Results, fresh: Slots, stale: Slots, figure: str) -> Finding:
+    claim = f"from Mc, M = {fresh} to {stale} CA2FL loses less accuracy than FedBuff"
+    names = {method: [_name(method, slots) for slots in (fresh, stale)] for method in METHODS}
+    if not results.have(*(name for pair in names.values() for name in pair)):
+        return not_run(claim, figure)
+    lost = {m: above(results, first, second, final_accuracy(LAST)) for m, (first, second) in names.items()}
+    seeds = tuple(sorted(set(lost["FedBuff"].seeds) & set(lost["CA2FL"].seeds)))
+    sides = [_losses(lost[method], seeds) for method in METHODS]
+    ours = ", ".join(
+        f"{method} {sum(side) / len(side):+.2f}" for method, side in zip(METHODS, sides, strict=True)
+    )
+    comparison = Comparison("loss of FedBuff above loss of CA2FL", seeds, sides[0], sides[1])
+    return Finding(claim, figure, f"points lost: {ours}", comparisons=(comparison,), family="sensitivity")
+
+
+def _losses(comparison: Comparison, seeds: tuple[int, ...]) -> tuple[float, ...]:
+    pairs = zip(comparison.larger, comparison.smaller, strict=True)
+    by_seed = {seed: a - b for seed, (a, b) in zip(comparison.seeds, pairs, strict=True)}
+    return tuple(by_seed[seed] for seed in seeds)
+
+
+def _ahead(results: Results, slots: Slots) -> Finding:
+    claim = f"CA2FL ends above FedBuff at Mc, M = {slots}"
+    published = OWN if slots == FAR else "Figure 4: curves"
+    names = [_name(method, slots) for method in METHODS]
+    if not results.have(*names):
+        why = "in a trial CA2FL fell behind FedBuff here." if slots == FAR else ""
+        return not_run(claim, published, why)
+    buff, ours = (results.final(name, last=LAST) for name in names)
+    gain = above(results, names[1], names[0], final_accuracy(LAST))
+    return Finding(claim, published, f"{buff:.2f} → {ours:.2f} %", comparisons=(gain,), family="Figure 4")
+
+
+def _same(results: Results, delays: str) -> Finding:
+    claim = f"CA2FL is as accurate with delays {delays} as with U(0,5), within 0.5 points"
+    names = [_name("CA2FL", (20, 10), delays), _name("CA2FL", (20, 10))]
+    if not results.have(*names):
+        return not_run(claim, "Figures 1 (d), 5: little difference")
+    ends = [results.final(name, last=LAST) for name in names]
+    equal = as_good(results, names[0], names[1], final_accuracy(LAST))
+    text = f"{ends[0]:.2f} against {ends[1]:.2f} %"
+    return Finding(
+        claim, "Figures 1 (d), 5: little difference", text, comparisons=(equal,), family="Figure 5"
+    )
+
+
+def tables(edition: str, results: Results) -> list[Table]:
+    rows = [
+        (
+            name,
+            f"{results.final(name, last=LAST):.2f}",
+            f"{results.spread(name, lambda outcome: outcome.mean_staleness):.2f}",
+            f"{results.spread(name, lambda outcome: float(outcome.max_staleness)):.1f}",
+        )
+        for name in results.outcomes
+    ]
+    return [Table("At the end", ("", "test accuracy %", "mean staleness", "max staleness"), rows)]
+
+
+def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    with draw.style():
+        figure, grid = draw.sheet(2, 2, width=4.6, sharey=True)
+        for row, slots in zip(grid, (BY_CONCURRENCY, BY_BUFFER), strict=True):
+            for axes, method in zip(row, METHODS, strict=True):
+                shown = {f"Mc = {mc}, M = {m}": _name(method, (mc, m)) for mc, m in slots}
+                draw.curves(axes, results, shown, smooth=2)
+                draw.titled(axes, method, "server steps", "test accuracy, %", "lower right")
+    return {"delay": figure}
+
+
+_SETTINGS = {
+    edition: compared(
+        f"""
+        data, network | CIFAR-10, ResNet-18 | CIFAR-10, {scale.model}, Dirichlet {ALPHA}
+        rounds | 500 | {scale.rounds}
+        clients | 100; Mc, M = 15, 20, 25 with 10, 20 with 15 and 5 | the same; also 50 with 10
+        delays | half-normal, parameter U(0,5) per client | s + |N(0, 1)|, s uniform on (0, 5)
+        local work | 2 epochs, batch 50, rate 0.01, weight decay 1e-4; server rate 1 | the same
+        """
+    )
+    for edition, scale in SCALES.items()
+}
+
+EXPERIMENT = reproduction(
+    "ca2fl-sensitivity",
+    """
+    CA2FL: how much staleness costs
+
+    Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update
+    Calibration" (CA2FL), Workshop on Federated Learning and Analytics in Practice, ICML 2023: section 6, Figures 1,
+    4 and 5
+
+    More active clients or a smaller buffer make updates staler. The paper's main claim is that calibration by
+    cached updates makes asynchronous training less sensitive to it.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    _SETTINGS,
+)

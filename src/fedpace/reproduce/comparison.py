@@ -1,0 +1,174 @@
+"""The evidence of a claim: two sides seed by seed, and the test that was chosen for them before the runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fedpace import statistics
+from fedpace.errors import require
+from fedpace.reproduce.outcome import Evaluation, Outcome
+from fedpace.reproduce.results import Results
+from fedpace.statistics import Equivalence, PairedDifference
+
+Measure = Callable[[Outcome], float | None]
+ACCURACY_MARGIN = 0.5  # points of accuracy within which two methods count as equally good
+COST_MARGIN = 0.1  # ten percent of rounds, seconds or bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`larger` is claimed to be above `smaller`; with a margin, to be as good as it up to the margin.
+
+    A ratio is tested on logarithms: twice as much is as far from equal as half as much. Its margin is a share.
+    """
+
+    what: str
+    seeds: tuple[int, ...]
+    larger: tuple[float, ...]
+    smaller: tuple[float, ...]
+    margin: float | None = None
+    ratio: bool = False
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.seeds) == len(self.larger) == len(self.smaller),
+            "values of a comparison",
+            (len(self.seeds), len(self.larger), len(self.smaller)),
+            "one on both sides for every seed",
+        )
+
+    @property
+    def difference(self) -> PairedDifference:
+        return statistics.paired(*self._sides)
+
+    @property
+    def equivalence(self) -> Equivalence:
+        return statistics.equivalence(*self._sides, self.width)
+
+    @property
+    def width(self) -> float:
+        """The margin on the scale that is tested."""
+        margin = self.margin or 0.0
+        return math.log1p(margin) if self.ratio else margin
+
+    @property
+    def as_claimed(self) -> bool:
+        """Whether the mean lies where it is claimed to."""
+        mean = self.difference.mean
+        return mean > 0 if self.margin is None else abs(mean) < self.width
+
+    @property
+    def p(self) -> float | None:
+        """Of the claim where the mean speaks for it, of its contrary where it does not."""
+        if self.as_claimed:
+            return self.difference.p if self.margin is None else self.equivalence.p
+        return statistics.paired(*self._beside_the_margin).p
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Of the mean difference, 95 %; of an equivalence 90 %. Ratios are given as ratios."""
+        found = self.difference if self.margin is None else self.equivalence
+        if found.low is None or found.high is None:
+            return None
+        return (math.exp(found.low), math.exp(found.high)) if self.ratio else (found.low, found.high)
+
+    @property
+    def _sides(self) -> tuple[list[float], list[float]]:
+        scale = math.log if self.ratio else float
+        return [scale(value) for value in self.larger], [scale(value) for value in self.smaller]
+
+    @property
+    def _beside_the_margin(self) -> tuple[list[float], list[float]]:
+        """The second side moved to the nearer end of the margin."""
+        larger, smaller = self._sides
+        shift = math.copysign(self.width, self.difference.mean)
+        return larger, [value + shift for value in smaller]
+
+
+# ------------------------------------------------------------------------------------- from measured runs
+
+
+def above(results: Results, higher: str, lower: str, measure: Measure, what: str = "") -> Comparison:
+    """One cell above another in a measure, seed by seed."""
+    seeds, ours, theirs = _pairs(results, higher, lower, measure)
+    return Comparison(what or f"{higher} above {lower}", seeds, ours, theirs)
+
+
+def as_good(
+    results: Results, one: str, other: str, measure: Measure, margin: float = ACCURACY_MARGIN, what: str = ""
+) -> Comparison:
+    seeds, ours, theirs = _pairs(results, one, other, measure)
+    return Comparison(what or f"{one} as good as {other}", seeds, ours, theirs, margin)
+
+
+def no_worse(
+    results: Results, one: str, other: str, measure: Measure, margin: float = ACCURACY_MARGIN
+) -> Comparison:
+    """One cell is not behind another by more than a margin."""
+    seeds, ours, theirs = _pairs(results, one, other, measure)
+    allowed = tuple(value - margin for value in theirs)
+    return Comparison(f"{one} above {other} less {margin:g}", seeds, ours, allowed)
+
+
+def as_cheap(
+    results: Results, one: str, other: str, target: float, cost: Callable[[Evaluation], float]
+) -> Comparison:
+    """Two cells reach an accuracy at the same cost, up to ten percent."""
+    seeds, ours, theirs = _pairs(results, one, other, to_target(target, cost))
+    return Comparison(f"{one} as cheap as {other}", seeds, ours, theirs, COST_MARGIN, ratio=True)
+
+
+def cheaper(
+    results: Results, less: str, more: str, target: float, cost: Callable[[Evaluation], float], what: str = ""
+) -> Comparison:
+    """One cell reaches an accuracy at a lower cost than another, as a ratio."""
+    seeds, ours, theirs = _pairs(results, more, less, to_target(target, cost))
+    return Comparison(what or f"{less} before {more}", seeds, ours, theirs, ratio=True)
+
+
+def sized(
+    results: Results, name: str, measure: Measure, size: float, margin: float, what: str = ""
+) -> Comparison:
+    """A measure of one cell is as large as a claimed number, up to a margin."""
+    seeds, values, _ = _pairs(results, name, name, measure)
+    return Comparison(what or f"{name}: {size:g}", seeds, values, (size,) * len(seeds), margin)
+
+
+def final_accuracy(last: int) -> Measure:
+    """Mean of the last evaluations, in percent."""
+    return lambda outcome: 100 * outcome.final("accuracy", last)
+
+
+def to_target(target: float, cost: Callable[[Evaluation], float]) -> Measure:
+    """The cost of reaching an accuracy. A run that did not get there counts with all it spent.
+
+    That is a lower bound of its cost, so a difference to a run that got there is understated, never overstated.
+    """
+
+    def measure(outcome: Outcome) -> float | None:
+        point = outcome.first_at(target)
+        return None if not outcome.points else cost(outcome.points[-1] if point is None else point)
+
+    return measure
+
+
+def _pairs(
+    results: Results, one: str, other: str, measure: Measure
+) -> tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]:
+    """The seeds that both cells have a value for, and those values."""
+    sides = [results.outcomes.get(name, {}) for name in (one, other)]
+    found = {
+        seed: (measure(sides[0][seed]), measure(sides[1][seed]))
+        for seed in sorted(sides[0].keys() & sides[1].keys())
+    }
+    known = [
+        (seed, a, b)
+        for seed, (a, b) in found.items()
+        if a is not None and b is not None and math.isfinite(a) and math.isfinite(b)
+    ]
+    if not known:
+        return (), (), ()
+    seeds, ours, theirs = zip(*known, strict=True)
+    return seeds, ours, theirs

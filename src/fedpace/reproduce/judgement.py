@@ -1,0 +1,78 @@
+"""Verdicts: what the comparisons of a claim say, with Holm's correction over the claims of one figure or table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fedpace import statistics
+from fedpace.reproduce.comparison import Comparison
+from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Reproduction, Verdict
+from fedpace.reproduce.results import Results
+
+LEVEL = 0.05
+FEW = 5  # pairs below which a page says that an undecided claim rests on few seeds
+
+
+def findings(experiment: Reproduction, edition: str, results: Results) -> list[Finding]:
+    """The claims of an experiment, judged."""
+    return settled(edition, experiment.procedure.findings(edition, results))
+
+
+def settled(edition: str, claims: Sequence[Finding]) -> list[Finding]:
+    """Each claim with comparisons gets verdict, p, interval and number of seeds."""
+    weighed = [_weighed(_sourced(claim)) for claim in claims]
+    adjusted: dict[int, float | None] = {}
+    for family in {claim.family for claim in weighed}:
+        places = [at for at, claim in enumerate(weighed) if claim.family == family]
+        adjusted |= dict(zip(places, statistics.holm([weighed[at].p for at in places]), strict=True))
+    return [_decided(edition, claim, adjusted[at]) for at, claim in enumerate(weighed)]
+
+
+def _sourced(claim: Finding) -> Finding:
+    return replace(claim, source=ClaimSource.OWN) if claim.published == OWN else claim
+
+
+def _weighed(claim: Finding) -> Finding:
+    """With the p, interval and seeds of the comparison that decides."""
+    if not claim.comparisons:
+        return claim
+    deciding, p = decisive(claim.comparisons)
+    pairs = min(len(comparison.seeds) for comparison in claim.comparisons)
+    return replace(claim, seeds=pairs, p=p, interval=deciding.interval if deciding.seeds else None)
+
+
+def decisive(comparisons: Sequence[Comparison]) -> tuple[Comparison, float | None]:
+    """The weakest link, or the strongest contradiction if the means of some speak against the claim.
+
+    All comparisons together make the claim, so its p is the largest of theirs. One against it contradicts it, so that
+    p is the smallest of those against it times their number.
+    """
+    empty = next((one for one in comparisons if not one.seeds), None)
+    if empty is not None:
+        return empty, None
+    against = [one for one in comparisons if not one.as_claimed]
+    if not against:
+        weakest = max(comparisons, key=_p)
+        return weakest, weakest.p
+    strongest = min(against, key=_p)
+    return strongest, None if strongest.p is None else min(1.0, strongest.p * len(against))
+
+
+def _p(comparison: Comparison) -> float:
+    return 1.0 if comparison.p is None else comparison.p
+
+
+def _decided(edition: str, claim: Finding, adjusted: float | None) -> Finding:
+    if not claim.comparisons:
+        return claim
+    return replace(claim, verdict=_verdict(edition, claim, adjusted), p=adjusted)
+
+
+def _verdict(edition: str, claim: Finding, adjusted: float | None) -> Verdict:
+    as_claimed = claim.seeds > 0 and all(one.as_claimed for one in claim.comparisons)
+    if claim.seeds == 1 and edition == "full" and as_claimed:
+        return Verdict.INDICATED
+    if adjusted is None or adjusted >= LEVEL:
+        return Verdict.UNDECIDED
+    return Verdict.REPRODUCED if as_claimed else Verdict.CONTRADICTED

@@ -1,0 +1,152 @@
+"""Choosing settings: grids, the committed choice among them, and the runs that make it, on seeds of their own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedpace.disk import files
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.results import Results
+
+CHOICES = "tuning.json"
+SEEDS = (1000, 1001)  # not among those that are judged
+EXTENSIONS = 3  # rates added beyond the ends of a grid, at most
+
+Setting = tuple[float, str]  # server rate, everything else
+Merit = tuple[float, ...]  # larger is better, compared in order
+Runner = Callable[[Sequence[tuple[Cell, int]]], Iterator[tuple[Cell, int, Outcome]]]
+
+
+def final_accuracy(last: int) -> Callable[[Outcome], Merit]:
+    return lambda outcome: (outcome.final("accuracy", last),)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Settings of one method: rates, each with all of `others`. `cell` makes a run, or None if a rule prunes it."""
+
+    name: str
+    rates: tuple[float, ...]
+    cell: Callable[[float, str], Cell | None]
+    merit: Callable[[Outcome], Merit]
+    others: tuple[str, ...] = ("",)
+
+    def settings(self, rates: Sequence[float] | None = None) -> dict[Setting, Cell]:
+        """The settings that are not pruned, with their cells."""
+        every = itertools.product(self.rates if rates is None else rates, self.others)
+        made = {setting: self.cell(*setting) for setting in every}
+        return {setting: cell for setting, cell in made.items() if cell is not None}
+
+    def cells(self) -> list[Cell]:
+        return list(self.settings().values())
+
+    def chosen(self, known: Results) -> Cell | None:
+        """The committed choice; without one the best on the first seed, or None while some have not been run."""
+        if (committed := known.choices.get(self.name)) is not None:
+            return self.cell(*committed)
+        cells = self.cells()
+        if not known.have(*(cell.name for cell in cells)):
+            return None
+        return max(cells, key=lambda cell: self.merit(known.of(cell.name)[0]))
+
+
+@dataclass(slots=True)
+class GridSearch:
+    """The tuning of one grid: what was tried, and at what cost."""
+
+    grid: Grid
+    merits: dict[Setting, Merit] = field(default_factory=dict)
+    real_seconds: float = 0.0
+
+    def run(self, runner: Runner) -> Setting:
+        """Try all settings; while the best has the smallest or largest rate, try one beyond it."""
+        tried = sorted(self.grid.rates)
+        self._try(tried, runner)
+        for _ in range(EXTENSIONS):
+            beyond = _beyond(tried, self.best[0])
+            if beyond is None or not self._try([beyond], runner):
+                break
+            tried = sorted([*tried, beyond])
+        return self.best
+
+    @property
+    def best(self) -> Setting:
+        return max(self.merits, key=lambda setting: self.merits[setting])
+
+    def _try(self, rates: Sequence[float], runner: Runner) -> bool:
+        """Whether any setting was left to try."""
+        settings = self.grid.settings(rates)
+        by_name = {cell.name: setting for setting, cell in settings.items()}
+        found: dict[Setting, list[Merit]] = {}
+        for cell, _, outcome in runner([(cell, seed) for cell in settings.values() for seed in SEEDS]):
+            found.setdefault(by_name[cell.name], []).append(self.grid.merit(outcome))
+            self.real_seconds += outcome.real_seconds
+        self.merits |= {setting: _mean(merits) for setting, merits in found.items()}
+        return bool(settings)
+
+    def record(self) -> dict[str, Any]:
+        """What is committed: choice, grid and cost."""
+        rate, other = self.best
+        return {
+            "rate": rate,
+            "other": other,
+            "seeds": list(SEEDS),
+            "real_seconds": round(self.real_seconds, 1),
+            "at_the_edge": _beyond(sorted({rate for rate, _ in self.merits}), rate) is not None,
+            "grid": [
+                {"rate": rate, "other": other, "merit": [_finite(value) for value in merit]}
+                for (rate, other), merit in self.merits.items()
+            ],
+        }
+
+
+def _beyond(rates: Sequence[float], best: float) -> float | None:
+    """The next rate past an end of the (sorted) grid, at the distance of the last two; None inside it."""
+    if best not in (rates[0], rates[-1]):
+        return None
+    if len(rates) == 1:
+        return 2 * best
+    factor = rates[-1] / rates[-2] if best == rates[-1] else rates[0] / rates[1]
+    return float(f"{best * factor:.3g}")
+
+
+def _mean(merits: Sequence[Merit]) -> Merit:
+    return tuple(statistics.fmean(values) for values in zip(*merits, strict=True))
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity: a target that was not reached has no number."""
+    return value if abs(value) < float("inf") else None
+
+
+# ------------------------------------------------------------------------------------- the committed file
+
+
+def read_choices(folder: Path, edition: str) -> dict[str, Setting]:
+    """By name of the grid; empty where nothing was tuned."""
+    return {name: (row["rate"], row["other"]) for name, row in _read(folder).get(edition, {}).items()}
+
+
+def write_choice(folder: Path, edition: str, search: GridSearch) -> Path:
+    """Other choices stay."""
+    known = _read(folder)
+    known.setdefault(edition, {})[search.grid.name] = search.record()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / CHOICES
+    files.write(path, (json.dumps(known, indent=1, ensure_ascii=False) + "\n").encode())
+    return path
+
+
+def _read(folder: Path) -> dict[str, dict[str, Mapping[str, Any]]]:
+    path = folder / CHOICES
+    found: dict[str, dict[str, Mapping[str, Any]]] = (
+        json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    )
+    return found

@@ -1,0 +1,163 @@
+"""Verdicts by paired tests, corrected over the claims of one figure, and recomputed from the committed CSV."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from fedpace.errors import ConfigError
+from fedpace.reproduce import evidence, page
+from fedpace.reproduce.comparison import Comparison, above, as_cheap, cheaper, no_worse, to_target
+from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Verdict, judged, not_run
+from fedpace.reproduce.judgement import settled
+
+from .conftest import outcome, results
+
+
+def sides(*differences: float, margin: float | None = None) -> Comparison:
+    seeds = tuple(range(len(differences)))
+    return Comparison("a above b", seeds, differences, (0.0,) * len(differences), margin)
+
+
+def claim(*comparisons: Comparison, name: str = "a claim", **more: object) -> Finding:
+    return Finding(name, "Figure 1", "", comparisons=comparisons, **more)  # type: ignore[arg-type]
+
+
+def verdict(finding: Finding, edition: str = "quick") -> Verdict:
+    return settled(edition, [finding])[0].verdict
+
+
+def test_an_interval_on_the_claimed_side_reproduces_and_on_the_other_contradicts() -> None:
+    """1, 2, 3: mean 2, error 1/sqrt 3, t = 3.46 on 2 degrees: p = 0.074. 2, 2.1, 2.2: t = 36, p < 0.001."""
+    assert verdict(claim(sides(1.0, 2.0, 3.0))) is Verdict.UNDECIDED
+    assert verdict(claim(sides(2.0, 2.1, 2.2))) is Verdict.REPRODUCED
+    assert verdict(claim(sides(-2.0, -2.1, -2.2))) is Verdict.CONTRADICTED
+
+
+def test_the_p_of_two_pairs_is_that_of_the_cauchy_distribution() -> None:
+    """Differences 1 and 3: t = 2 with one degree of freedom, p = 1 - 2 atan(2) / pi."""
+    assert sides(1.0, 3.0).p == pytest.approx(1 - 2 * math.atan(2) / math.pi)
+
+
+def test_a_claim_of_several_comparisons_is_as_strong_as_its_weakest() -> None:
+    strong, weak = sides(2.0, 2.1, 2.2), sides(1.0, 2.0, 3.0)
+    [found] = settled("quick", [claim(strong, weak)])
+    assert (found.verdict, found.p, found.interval) == (Verdict.UNDECIDED, weak.p, weak.interval)
+
+
+def test_one_comparison_against_a_claim_contradicts_it() -> None:
+    assert verdict(claim(sides(2.0, 2.1, 2.2), sides(-2.0, -2.1, -2.2))) is Verdict.CONTRADICTED
+
+
+def test_claims_of_one_figure_pay_for_their_number() -> None:
+    """p = 0.031 alone; times two where another claim of the figure is as weak."""
+    one = sides(0.9, 1.0, 1.5)
+    assert one.p is not None and 0.025 < one.p < 0.05
+    apart = settled("quick", [claim(one, name="a", family="1"), claim(one, name="b", family="2")])
+    together = settled("quick", [claim(one, name="a", family="1"), claim(one, name="b", family="1")])
+    assert {found.verdict for found in apart} == {Verdict.REPRODUCED}
+    assert [found.p for found in together] == [pytest.approx(2 * one.p)] * 2
+    assert {found.verdict for found in together} == {Verdict.UNDECIDED}
+
+
+def test_one_seed_of_the_full_edition_indicates_and_no_more() -> None:
+    assert verdict(claim(sides(2.0)), "full") is Verdict.INDICATED
+    assert verdict(claim(sides(-2.0)), "full") is Verdict.UNDECIDED
+    assert verdict(claim(sides(2.0)), "quick") is Verdict.UNDECIDED
+
+
+def test_as_good_as_is_an_equivalence_and_can_be_contradicted() -> None:
+    assert verdict(claim(sides(-0.01, 0.0, 0.01, margin=0.5))) is Verdict.REPRODUCED
+    assert verdict(claim(sides(-1.0, 0.0, 1.0, margin=0.5))) is Verdict.UNDECIDED
+    assert verdict(claim(sides(2.0, 2.1, 2.2, margin=0.5))) is Verdict.CONTRADICTED
+
+
+def test_exact_claims_and_claims_without_runs_keep_their_verdict() -> None:
+    exact = Finding("x", "1", "1", judged(True))
+    assert settled("quick", [exact, not_run("y", OWN)]) == [
+        exact,
+        Finding("y", OWN, "", Verdict.NOT_RUN, source=ClaimSource.OWN),
+    ]
+
+
+def test_a_claim_without_a_pair_of_runs_is_undecided() -> None:
+    [found] = settled("quick", [claim(sides())])
+    assert (found.verdict, found.seeds, found.p) == (Verdict.UNDECIDED, 0, None)
+
+
+def test_runs_are_paired_by_seed() -> None:
+    made = results({"a": [outcome([0.5]), outcome([0.7])], "b": [outcome([0.4])]})
+    found = above(made, "a", "b", lambda run: run.final())
+    assert (found.seeds, found.larger, found.smaller) == ((0,), (0.5,), (0.4,))
+
+
+def test_a_run_that_missed_the_target_counts_with_all_it_spent() -> None:
+    measure = to_target(0.5, lambda point: point.seconds)
+    assert measure(outcome([0.2, 0.6, 0.7])) == 4.0
+    assert measure(outcome([0.2, 0.3, 0.4])) == 6.0
+
+
+def test_costs_are_compared_as_ratios() -> None:
+    """The target after 1 and 2 evaluations, on two seeds: a ratio of 2 exactly."""
+    made = results({"fast": [outcome([0.6])] * 2, "slow": [outcome([0.1, 0.6])] * 2})
+    found = cheaper(made, "fast", "slow", 0.5, lambda point: point.seconds)
+    assert found.interval == pytest.approx((2.0, 2.0))
+    assert verdict(claim(found)) is Verdict.REPRODUCED
+    same = as_cheap(made, "fast", "slow", 0.5, lambda point: point.seconds)
+    assert verdict(claim(same)) is Verdict.CONTRADICTED
+
+
+def test_not_worse_than_allows_the_margin() -> None:
+    made = results({"a": [outcome([0.50])] * 3, "b": [outcome([0.504])] * 3})
+    found = no_worse(made, "a", "b", lambda run: 100 * run.final(), 0.5)
+    assert found.difference.mean == pytest.approx(0.1)
+
+
+# ------------------------------------------------------------------------------------ recomputed from the CSV
+
+
+CLAIMS = [
+    claim(sides(0.1, 0.2, 1 / 3), name="a, with a comma", family="Figure 1"),
+    claim(sides(2.0, 2.1, 2.2), sides(2.0, 2.1, 2.2, margin=0.5), name="b", family="Figure 1"),
+    not_run("c", OWN),
+]
+
+
+def test_values_survive_their_csv_to_the_last_digit() -> None:
+    distinct = [CLAIMS[0], claim(sides(2.0, 2.1), name="b", family="Figure 2")]
+    known = evidence.from_csv(evidence.to_csv(distinct))
+    assert known == {found.claim: (found.family, found.comparisons) for found in distinct}
+
+
+def test_verdicts_are_recomputed_from_the_csv_alone(tmp_path) -> None:
+    first = settled("quick", CLAIMS[::2])
+    (tmp_path / evidence.table_name("quick")).write_text(evidence.to_csv(first))
+    evidence.write_verdicts(tmp_path, "quick", [Finding(f.claim, f.published, f.ours) for f in first[:1]])
+    [again] = page.rejudge(tmp_path, "quick")
+    assert (again.verdict, again.p, again.seeds) == (first[0].verdict, first[0].p, 3)
+
+
+def test_the_file_of_verdicts_has_the_agreed_fields(tmp_path) -> None:
+    evidence.write_verdicts(tmp_path, "quick", settled("quick", CLAIMS[::2]))
+    rows = json.loads((tmp_path / evidence.VERDICTS).read_text())["quick"]
+    fields = ["claim", "published", "ours", "verdict", "seeds", "p", "interval", "source", "note"]
+    assert [list(row) for row in rows] == [fields] * 2
+    assert (rows[1]["seeds"], rows[1]["p"], rows[1]["interval"], rows[1]["source"]) == (0, None, None, "own")
+
+
+def test_a_page_without_its_csv_cannot_be_judged_again(tmp_path) -> None:
+    with pytest.raises(ConfigError, match="must exist to judge from it"):
+        evidence.rejudged(tmp_path, "quick")
+
+
+def test_a_page_shows_the_verdicts_it_was_given_anew(halves, kept, nobody, tmp_path) -> None:
+    from fedpace.reproduce.run import run_all
+
+    known = run_all(halves, "quick", 1, kept, 1, nobody)
+    written = page.write(halves, "quick", known, tmp_path, "")
+    before = written.read_text()
+    written.write_text(before.replace("✔ reproduced", "✘ contradicted"))
+    page.rejudge(tmp_path / "halves", "quick")
+    assert written.read_text() == before

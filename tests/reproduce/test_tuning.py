@@ -1,0 +1,97 @@
+"""Grids, the choice among them, and what is committed of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.finished_runs import FinishedRuns
+from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.results import Results
+from fedpace.reproduce.run import pending, run_all, tune, tuning_jobs
+from fedpace.reproduce.tuning import (
+    CHOICES,
+    SEEDS,
+    Grid,
+    GridSearch,
+    final_accuracy,
+    read_choices,
+    write_choice,
+)
+
+from .conftest import cell, outcome, results
+
+
+def grid(rates: tuple[float, ...] = (0.5, 1.0, 2.0), largest: float = 1000.0) -> Grid:
+    def made(rate: float, other: str) -> Cell | None:
+        return cell(f"rate {rate:g}{other}", seeds=1) if rate <= largest else None
+
+    return Grid("a method", rates, made, final_accuracy(1), ("", " beta"))
+
+
+def runner(best: float):
+    """Accuracy falls with the distance from a rate; the settings called beta are a little better."""
+
+    def run(todo: Sequence[tuple[Cell, int]]) -> Iterator[tuple[Cell, int, Outcome]]:
+        for each, seed in todo:
+            rate = float(each.name.split()[1])
+            accuracy = 0.9 - abs(rate - best) / 100 + 0.001 * ("beta" in each.name)
+            yield each, seed, outcome([accuracy], real_seconds=1.0)
+
+    return run
+
+
+def test_the_best_setting_inside_the_grid_is_taken() -> None:
+    search = GridSearch(grid())
+    assert search.run(runner(1.0)) == (1.0, " beta")
+    assert len(search.merits) == 6
+    assert search.real_seconds == 6 * len(SEEDS)
+
+
+def test_an_optimum_at_the_edge_extends_the_grid() -> None:
+    search = GridSearch(grid())
+    assert search.run(runner(8.0)) == (8.0, " beta")
+    assert sorted({rate for rate, _ in search.merits}) == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0]
+    assert search.record()["at_the_edge"] is False
+    small = GridSearch(grid())
+    assert small.run(runner(0.25)) == (0.25, " beta")
+
+
+def test_a_rule_may_end_the_extension() -> None:
+    search = GridSearch(grid(largest=2.0))
+    assert search.run(runner(8.0)) == (2.0, " beta")
+    assert search.record()["at_the_edge"] is True
+
+
+def test_without_a_committed_choice_the_first_seed_decides() -> None:
+    known = results({each.name: [outcome([0.5 + 0.1 * at])] for at, each in enumerate(grid().cells())})
+    assert grid().chosen(known).name == "rate 2 beta"
+    assert grid().chosen(Results()) is None
+
+
+def test_a_committed_choice_wins_and_may_lie_beyond_the_grid(tmp_path) -> None:
+    search = GridSearch(grid())
+    search.run(runner(8.0))
+    write_choice(tmp_path, "quick", search)
+    choices = read_choices(tmp_path, "quick")
+    assert choices == {"a method": (8.0, " beta")}
+    assert read_choices(tmp_path, "full") == {}
+    assert grid().chosen(Results(choices=choices)).name == "rate 8 beta"
+    assert json.loads((tmp_path / CHOICES).read_text())["quick"]["a method"]["seeds"] == list(SEEDS)
+
+
+def test_tuning_runs_on_seeds_of_its_own_and_judging_skips_its_cells(halves, kept, nobody, tmp_path) -> None:
+    small = Grid("first", (1.0,), lambda rate, other: cell("first", seeds=1) if rate == 1 else None, _rounds)
+    tuned = replace(halves, procedure=replace(halves.procedure, grids=lambda edition: [small]))
+    assert [seed for _, seed in tuning_jobs(tuned, "quick", kept)] == list(SEEDS)
+    tune(tuned, "quick", kept, 1, lambda search: write_choice(tmp_path, "quick", search))
+    assert [kept.get(cell("first", seeds=1), seed) is not None for seed in (0, *SEEDS)] == [False, True, True]
+    judging = FinishedRuns(kept.folder, read_choices(tmp_path, "quick"))
+    assert pending(tuned, "quick", 1, judging) == []
+    assert run_all(tuned, "quick", 1, judging, 1, nobody).outcomes == {}
+
+
+def _rounds(made: Outcome) -> tuple[float, ...]:
+    return (float(made.steps),)
