@@ -107,6 +107,7 @@ def simulate(
     require_memory(needed, spilled=spill is not None)
     solver = engine(compute, task, workers, algorithm.local)
     options: dict[str, Any] = {"rounds": rounds, "seed": seed, "eager": eager, "spill": spill, "x": start.x}
+    options["spent"] = start.spent
     try:
         simulation = prepare(algorithm, task, population, solver, reporter, *told, **options)
     except BaseException:
@@ -308,6 +309,7 @@ def _drive(
 ) -> None:
     """To the end; an error that ends it early carries the partial run."""
     resumed = checkpointer is not None and checkpointer.resume(simulation, history)
+    simulation.audience.stop_for(simulation.server.exhausted)  # a resumed run may have spent its budget
     try:
         _begin(simulation, history, resumed)
         watch.start()

@@ -287,6 +287,7 @@ STEP = {
     "staleness": "[0, 0]",
     "bytes_up": 7,
     "bytes_down": 8,
+    "epsilon": None,
     "metrics": '{"loss": 0.5}',
 }
 

@@ -148,3 +148,9 @@ def test_different_noise_adds_up_too():
     [both] = composed([spent(one, 2), spent(other, 1)])
     assert max(one.epsilon(2, 1e-5), other.epsilon(1, 1e-5)) < both.epsilon
     assert both.epsilon <= one.epsilon(2, 1e-5) * 1.2 + other.epsilon(1, 1e-5)
+
+
+def test_what_was_spent_reads_back_from_plain_values():
+    known = spent(Accounting("add-or-remove", 1.0, 100, 10), 2)
+    assert Privacy.of({**known.plain(), "covers": "the released models"}) == known
+    assert known.accounting == Accounting("add-or-remove", 1.0, 100, 10)

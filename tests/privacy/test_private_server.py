@@ -11,7 +11,7 @@ import fedpace
 from fedpace.errors import ConfigError
 from fedpace.pace import Buffered, Immediate, Poisson, Rounds, Scripted
 from fedpace.pace.available import Available
-from fedpace.privacy import ClientDP, KeyedNoise
+from fedpace.privacy import ClientDP, KeyedNoise, SeededNoise
 from fedpace.server import Send
 from fedpace.sim import Observer, Population
 from fedpace.tasks import quadratics
@@ -314,3 +314,16 @@ def test_a_model_with_running_statistics_is_refused():
     with pytest.raises(ConfigError, match="running statistics"):
         fedpace.simulate(replace(fedavg, privacy=ClientDP()), task, rounds=1)
     fedpace.simulate(fedavg, task, rounds=1, evaluate_every=None)
+
+
+def test_a_run_that_begins_with_a_private_runs_model_continues_its_account():
+    """Two and three steps are five, and a budget of four allows two more; the noise is another."""
+    first = fedpace.simulate(with_privacy(FEDAVG), TASK, rounds=2)
+    second = fedpace.simulate(with_privacy(FEDAVG), TASK, rounds=3, initial=first)
+    whole = fedpace.simulate(with_privacy(FEDAVG), TASK, rounds=5)
+    assert second.privacy.uses == 5 and second.privacy.epsilon == whole.privacy.epsilon
+    budget = with_privacy(FEDAVG, epsilon=whole.history[3].epsilon)
+    assert len(fedpace.simulate(budget, TASK, rounds=9, initial=first).history) == 2
+    with pytest.raises(ConfigError, match="the same"):
+        fedpace.simulate(with_privacy(FEDAVG, noise_multiplier=3.0), TASK, rounds=1, initial=first)
+    assert SeededNoise(0).normal(1, 0, 0) != SeededNoise(0, 2).normal(1, 0, 0)

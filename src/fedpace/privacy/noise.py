@@ -29,9 +29,11 @@ class SeededNoise:
     """For simulations: from the run's own streams. Whoever knows the seed can remove it."""
 
     seed: int
+    before: int = 0  # uses by the run that this one continues: it may have the same seed
 
     def normal(self, size: int, *name: int) -> Vector:
-        return stream(self.seed, "privacy", *name).standard_normal(size)
+        whole = (*name, self.before) if self.before else name
+        return stream(self.seed, "privacy", *whole).standard_normal(size)
 
 
 @dataclass(frozen=True, slots=True)

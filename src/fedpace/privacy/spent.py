@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from fedpace.privacy.accounting import Accounting, together
@@ -36,7 +36,8 @@ class Privacy:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Privacy:
-        return cls(**plain)
+        """What `plain` gave; anything beside it is left out."""
+        return cls(**{each.name: plain[each.name] for each in fields(cls)})
 
     def __str__(self) -> str:
         return f"({self.epsilon:.4g}, {self.delta:g})-DP, {self.adjacency}, {self.accountant}"

@@ -14,7 +14,7 @@ from fedpace.link.wire.frame import Kind, expect
 from fedpace.pace import ByShare
 from fedpace.pace.available import Available
 from fedpace.pace.protocol import Order, WakeAt, awaited
-from fedpace.privacy import NoiseSource, PrivateSum, SeededNoise
+from fedpace.privacy import NoiseSource, Privacy, PrivateSum, SeededNoise
 from fedpace.random import stream
 from fedpace.server.admission import Admission, is_amount, is_count, shown
 from fedpace.server.journey import Decoded, Journey
@@ -35,7 +35,8 @@ class Server(ServerView):
     client that takes it. Models that some client may still report from are held from `dispatch` on, by the server
     itself. `last` is the version after which no step is taken; `samples` registers n_i of all clients; `present` are
     the clients that are available from the start, all if it is not given. `noise` is
-    what a private run draws from; by default the seed's own streams, which are for simulations.
+    what a private run draws from; by default the seed's own streams, which are for simulations; `spent` is what a run
+    has spent whose model this one begins with.
     """
 
     def __init__(
@@ -49,12 +50,13 @@ class Server(ServerView):
         samples: Sequence[float] | None = None,
         present: Iterable[int] | None = None,
         noise: NoiseSource | None = None,
+        spent: Privacy | None = None,
     ) -> None:
         require_count(clients, "clients")
         self._private = None
         if algorithm.privacy is not None:
-            self._private = PrivateRun.of(algorithm.privacy, algorithm, clients)
-            algorithm = self._private.rules(algorithm, noise or SeededNoise(seed))
+            self._private = PrivateRun.of(algorithm.privacy, algorithm, clients, spent)
+            algorithm = self._private.rules(algorithm, noise or SeededNoise(seed, self._private.before))
         self.algorithm, self.clients, self.seed, self.last = algorithm, clients, seed, last
         self.up, self.down = algorithm.uplink, algorithm.downlink
         self._journey = Journey(algorithm, self.up, seed)
@@ -317,8 +319,7 @@ class Server(ServerView):
 
     def _refuse_spent(self, update: Update) -> Answer:
         self.state.counts.refused += 1
-        steps = self._gone(update.client)
-        return self._answer(update, False, "it has contributed as often as it may", steps=steps)
+        return self._answer(update, False, "it may not contribute again", steps=self._gone(update.client))
 
     def _refuse_not_finite(self, update: Update) -> Answer:
         s = self.state

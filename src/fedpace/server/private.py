@@ -24,9 +24,12 @@ class PrivateRun:
     accounting: Accounting
     clients: int
     most: int | None
+    before: int = 0  # uses by the run that this one continues
 
     @classmethod
-    def of(cls, rule: ClientDP, algorithm: Algorithm, clients: int) -> PrivateRun:
+    def of(
+        cls, rule: ClientDP, algorithm: Algorithm, clients: int, spent: Privacy | None = None
+    ) -> PrivateRun:
         accounting = accounting_of(rule, algorithm.pace, clients)
         if rule.delta >= 1 / clients:
             warnings.warn(
@@ -44,7 +47,7 @@ class PrivateRun:
             steps = clients // (algorithm.pace.per_step or clients)
             allowed = f"at most {steps}: {clients} clients fill so many steps, each at most once"
             require(rule.tree_steps <= steps, "ClientDP.tree_steps", rule.tree_steps, allowed)
-        return cls(rule, accounting, clients, most)
+        return cls(rule, accounting, clients, most, _continued(spent, accounting, most))
 
     def rules(self, algorithm: Algorithm, noise: NoiseSource) -> Algorithm:
         """The algorithm as the server follows it."""
@@ -63,7 +66,7 @@ class PrivateRun:
     def _limit(self) -> int | None:
         """Contributions of each client: what the rule says, and no more than the budget allows."""
         known = [each for each in (self.rule.contributions, self.most) if each is not None]
-        return min(known, default=None)
+        return None if not known else max(1, min(known) - self.before)
 
     def excluded(self, state: PrivateSumState) -> Set[int]:
         """Clients that may not contribute now."""
@@ -80,7 +83,7 @@ class PrivateRun:
         """Why no further step may be taken."""
         rule, left = self.rule, self.clients - len(state.spent)
         if self.accounting.per_step:
-            over = self.most is not None and state.step >= self.most
+            over = self.most is not None and state.step + self.before >= self.most
             return f"the budget of epsilon {rule.epsilon:g} allows {self.most} steps" if over else None
         if left < self.accounting.cohort and state.spent:
             return f"{left} of {self.clients} clients have contributions left, of {self._limit} each"
@@ -88,7 +91,7 @@ class PrivateRun:
 
     def spent(self, state: PrivateSumState) -> Privacy:
         rule, known = self.rule, self.accounting
-        uses = state.step if known.per_step else state.busiest
+        uses = self.before + (state.step if known.per_step else state.busiest)
         return Privacy(
             epsilon=known.epsilon(uses, rule.delta),
             delta=rule.delta,
@@ -102,6 +105,22 @@ class PrivateRun:
             cohort=known.cohort,
             tree_steps=known.tree_steps,
         )
+
+
+def _continued(spent: Privacy | None, accounting: Accounting, most: int | None) -> int:
+    """Uses by the run whose model this one begins with."""
+    if spent is None:
+        return 0
+    require(
+        spent.accounting == accounting,
+        "privacy of a run that continues a private one",
+        accounting,
+        f"the same, {spent.accounting}; of different ones fedpace.privacy.composed is the sum",
+    )
+    require(
+        most is None or spent.uses < most, "epsilon", most, f"a budget that {spent.uses} uses left some of"
+    )
+    return spent.uses
 
 
 def require_private_task(rule: ClientDP | None, task: object) -> None:

@@ -11,6 +11,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.compute import Engine, Task
 from fedpace.errors import require_count
 from fedpace.pace import ByShare, Interrupting
+from fedpace.privacy import Privacy
 from fedpace.server import Server
 from fedpace.server.private import require_private_task
 from fedpace.sim.observer import Observer
@@ -31,12 +32,14 @@ def prepare(
     eager: bool = False,
     spill: str | None = None,
     x: Vector | None = None,
+    spent: Privacy | None = None,
 ) -> Simulation:
     """All the parts of a run, checked and joined; nothing has happened yet.
 
     `population=None` means one second of local training per session and free transfer. `eager`
     computes every session, also those whose result is never used; the outcome is bit-identical. `spill` is a folder
-    for what clients remember. `x` is the initial model, where it is not the task's own.
+    for what clients remember. `x` is the initial model, where it is not the task's own; `spent` is what the
+    run has spent that it comes from.
     """
     require_count(rounds, "rounds")
     require_count(seed, "seed", low=0)
@@ -44,7 +47,8 @@ def prepare(
     devices = _for_model(population or Population.from_times(1.0), task).bind(task.clients, seed)
     x = task.initial(seed) if x is None else x
     rules = _with_period(algorithm.bound(task.layout, task.clients, task.samples), task, devices, x)
-    server = Server(rules, x, task.clients, seed=seed, last=rounds, samples=_samples(algorithm, task))
+    samples = _samples(algorithm, task)
+    server = Server(rules, x, task.clients, seed=seed, last=rounds, samples=samples, spent=spent)
     slab = None if spill is None else Slab(spill)
     return Simulation(server, task, devices, engine, *observers, eager=eager, slab=slab)
 

@@ -83,7 +83,6 @@ class Simulation:
             Phase.START: self._start,
         }
         until = rounds if pause is None else min(rounds, pause)
-        audience.stop_for(server.exhausted)  # a resumed run may be
         while server.version < until and audience.stop is None:
             if not line.heap:
                 raise StalledError(

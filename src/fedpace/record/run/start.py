@@ -11,6 +11,7 @@ import numpy as np
 
 from fedpace.compute.protocol import Task
 from fedpace.errors import ConfigError, require
+from fedpace.privacy.spent import Privacy
 from fedpace.record.run.run import Run
 from fedpace.vector import Layout, Vector, is_finite, model_sha256
 
@@ -24,6 +25,7 @@ class Start:
 
     x: Vector
     parent: Mapping[str, str] = field(default_factory=dict)
+    spent: Privacy | None = None  # by a private run that it continues
 
 
 def start_of(initial: InitialLike | None, task: Task, seed: int) -> Start:
@@ -34,7 +36,8 @@ def start_of(initial: InitialLike | None, task: Task, seed: int) -> Start:
     label, tensors = _tensors(initial)
     x = _flat(tensors, task.layout, own.dtype)
     require(is_finite(x), "initial", label, "a model of finite numbers")
-    return Start(x, {"run" if isinstance(initial, Run) else "source": label, "model_sha256": model_sha256(x)})
+    parent = {"run" if isinstance(initial, Run) else "source": label, "model_sha256": model_sha256(x)}
+    return Start(x, parent, initial.privacy if isinstance(initial, Run) else None)
 
 
 def _tensors(initial: object) -> tuple[str, Mapping[str, Any]]:
