@@ -11,6 +11,7 @@ from safetensors.numpy import load_file
 from fedpace.cli import experiment
 from fedpace.cli.verbs import run as verb
 from fedpace.errors import InterruptedRun
+from results import unnamed
 
 SMALL = ("--clients", 10, "--model", "softmax", "--rounds", 3)
 
@@ -31,7 +32,7 @@ def test_the_same_seed_writes_the_same_bytes_and_another_does_not(fedpace, tmp_p
         assert (
             fedpace("run", "fedavg", *SMALL, "--seed", seed, "--json", tmp_path / name, "--quiet").code == 0
         )
-    a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
+    a, b, c = (unnamed(tmp_path / name) for name in "abc")
     assert a == b
     assert a.replace(b'"seed": 1', b"") != c.replace(b'"seed": 2', b"")
 

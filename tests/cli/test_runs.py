@@ -267,7 +267,7 @@ def test_a_run_gets_longer_and_equals_one_of_that_length(fedpace, tmp_path) -> N
         "beta=0.5",
     ]
     fedpace(*longer, "--no-store", "--json", tmp_path / "b.json")
-    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert unnamed(tmp_path / "a.json") == unnamed(tmp_path / "b.json")
     entry = Store()["night"]
     assert entry.rounds == 6 and entry.arguments[entry.arguments.index("--rounds") + 1] == "6"
     said = fedpace("resume", "night", "--rounds", 5)
@@ -280,6 +280,6 @@ def test_a_run_of_a_python_program_is_resumed_by_its_name(fedpace, tmp_path) -> 
     task = tasks.load("digits", clients=10, model="softmax")
     run = simulate(algorithms.fedgm(), task, rounds=4, store="from/python")
     assert fedpace("resume", "from/python", "--quiet", "--json", tmp_path / "a.json").code == 0
-    assert (tmp_path / "a.json").read_text() == run.to_json()
+    assert (tmp_path / "a.json").read_text() == run.to_json(named=True)
     assert fedpace("resume", "from/python", "--rounds", 6, "--quiet").code == 0
     assert len(Store().history(Store()["from/python"].id)) == 6

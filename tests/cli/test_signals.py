@@ -97,7 +97,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
     path = tmp_path_factory.mktemp("whole") / "r.json"
     assert main([*WORDS, "--quiet", "--no-store", "--json", str(path)]) == 0
-    return path.read_bytes()
+    return unnamed(path)
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])

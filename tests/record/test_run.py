@@ -35,7 +35,16 @@ def test_a_run_without_steps_has_cost_nothing(run: Run) -> None:
 
 def test_json_has_exactly_the_documented_fields(run: Run) -> None:
     data = json.loads(run.to_json())
-    assert list(data) == ["algorithm", "task", "seed", "rounds", "final", "traffic", "history"]
+    assert list(data) == [
+        "algorithm",
+        "task",
+        "seed",
+        "rounds",
+        "model_sha256",
+        "final",
+        "traffic",
+        "history",
+    ]
     assert (data["algorithm"], data["task"], data["seed"], data["rounds"]) == ("fedgm", "digits", 7, 3)
     assert data["history"][0] == {
         "version": 1,

@@ -109,7 +109,7 @@ def test_a_rule_that_is_beaten_is_judged_seed_by_seed() -> None:
     def judge(over: float) -> Verdict:
         shares = robustness.SHARES["quick"]
         names = [
-            robustness._name("iid", "synchronous", "trimmed mean 0.2", "scale", share)
+            robustness.cell_name("iid", "synchronous", "trimmed mean 0.2", "scale", share)
             for share in (min(shares), max(shares))
         ]
         made = results({names[0]: flat(0.8), names[1]: flat(over)})

@@ -169,7 +169,7 @@ def load_task(args: argparse.Namespace, seed: int) -> Task:
         from fedpace.study.rebuild import task_from
 
         return task_from(args.task)  # type: ignore[no-any-return]
-    where = (args.device or "cpu", args.precision or "float32")
+    where = (getattr(args, "device", None) or "cpu", getattr(args, "precision", None) or "float32")
     return tasks.load(args.task, args.clients, args.partition, args.model, seed, *where)
 
 

@@ -167,7 +167,7 @@ def test_a_new_server_is_found_again() -> None:
         async with serving() as server, faulty(server.address[1]) as proxy, joining(1, proxy.port) as client:
             await client.next()
             async with serving() as other:
-                proxy._target = ("127.0.0.1", other.address[1])
+                proxy._target = lambda: other.address[1]
                 proxy.cut()
                 assert await client.next() == Disconnected(1, "the server does not remember this link")
                 assert await client.next() == Connected(1)

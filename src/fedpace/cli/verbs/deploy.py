@@ -77,7 +77,7 @@ def _add_study(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Make a study, try it on one machine, and manage who may take part.
+    """Make a study for real clients, try it here, and manage who may take part.
 
     A key's passphrase is read from the environment: FEDPACE_PASSPHRASE.
     """

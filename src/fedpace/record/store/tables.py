@@ -18,7 +18,7 @@ from sqlalchemy import Text as Long
 from sqlalchemy.sql import func
 
 METADATA = MetaData()
-SCHEMA = 2  # the version of these tables; a new column must be nullable or have a default
+SCHEMA = 3  # the version of these tables; a new column must be nullable or have a default
 
 ABOUT = Table("fedpace", METADATA, Column("schema", Integer, nullable=False))
 

@@ -11,7 +11,7 @@ from fedpace.tasks.partition.iid import IID, Quantity
 from fedpace.tasks.partition.natural import Natural
 from fedpace.tasks.partition.rule import SIZES, Partition
 from fedpace.tasks.partition.shards import Classes, Shards
-from fedpace.untrusted import brief
+from fedpace.untrusted import brief, visible
 
 __all__ = [
     "IID",
@@ -45,7 +45,7 @@ def partition(text: str | Partition) -> Partition:
     name, _, rest = text.partition(":")
     if name not in _MAKERS:
         near = nearest(name, _MAKERS)
-        hint = f" (did you mean {text.replace(name, near, 1)}?)" if near else ""
+        hint = f" (did you mean {visible(text.replace(name, near, 1))}?)" if near else ""
         raise ConfigError(f"partition must be one of {', '.join(PARTITIONS)}; got {brief(text)}{hint}")
     words = [word.strip() for word in rest.split(",")] if rest else []
     try:
