@@ -6,7 +6,6 @@ algorithms) and dataclasses (rules) are called, and with literals only.
 
 from __future__ import annotations
 
-import ast
 import importlib
 import importlib.util
 import re
@@ -21,7 +20,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from fedpace.errors import ConfigError, require
-from fedpace.expressions import evaluate, rule_classes
+from fedpace.expressions import evaluate, parsed, rule_classes
 from fedpace.untrusted import brief
 
 PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:name
@@ -53,7 +52,7 @@ class PlugIn:
 
         text = _CALLS.sub(by_name, self.text)
         try:
-            return evaluate(ast.parse(text.strip(), mode="eval").body, known)
+            return evaluate(parsed(text.strip()), known)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             if isinstance(error, ConfigError):
                 raise

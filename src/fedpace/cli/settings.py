@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fedpace.errors import ConfigError, unknown
-from fedpace.expressions import evaluate, rule_classes, tame
+from fedpace.expressions import evaluate, parsed, rule_classes, tame
 from fedpace.plug_ins import PlugIn, names_plug_ins
 from fedpace.untrusted import brief
 
@@ -40,7 +39,7 @@ def parse_value(text: str) -> Any:
     if names_plug_ins(text):
         return PlugIn(text)
     try:
-        tree = ast.parse(text, mode="eval").body
+        tree = parsed(text)
         return evaluate(tree, rule_classes())
     except (SyntaxError, ValueError, RecursionError) as error:
         if isinstance(error, ConfigError):

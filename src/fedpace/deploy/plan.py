@@ -7,7 +7,6 @@ message, so that two ends with different plans never train together; an owner ma
 
 from __future__ import annotations
 
-import ast
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -15,7 +14,7 @@ from typing import Any
 
 from fedpace.algorithm import Algorithm
 from fedpace.errors import ConfigError, require
-from fedpace.expressions import evaluate, rule_classes
+from fedpace.expressions import evaluate, parsed, rule_classes
 from fedpace.limits import Limits
 from fedpace.link import CompressedModel, Lazy
 
@@ -49,7 +48,7 @@ class RunPlan:
             **(own or {}),
         }
         try:
-            algorithm = evaluate(ast.parse(text, mode="eval").body, names)
+            algorithm = evaluate(parsed(text), names)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             if isinstance(error, ConfigError):
                 raise

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from fedpace.errors import ConfigError
+from fedpace.expressions import parsed
 from fedpace.untrusted import brief
 
 _RULES = ("pace", "local", "link", "aggregate", "server_opt")
@@ -64,7 +65,7 @@ def task_from(text: str) -> Any:
 
 def _rebuilt(text: str, known: Mapping[str, Callable[..., Any]], what: str) -> Any:
     try:
-        made = _evaluated(ast.parse(text, mode="eval").body, known)
+        made = _evaluated(parsed(text), known)
     except (SyntaxError, ValueError, TypeError, RecursionError, KeyError) as error:
         raise ConfigError(
             f"{what} must be given: {brief(text)} cannot be rebuilt from its text ({error})"

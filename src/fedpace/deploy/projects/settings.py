@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from fedpace.deploy.identity.enrolment import split_address
 from fedpace.deploy.journal.keeper import JournalLimits
 from fedpace.disk.toml import read_toml, require_keys
 from fedpace.errors import ConfigError, require, unknown
-from fedpace.expressions import evaluate, rule_classes
+from fedpace.expressions import evaluate, parsed, rule_classes
 from fedpace.untrusted import Number, Whole
 
 RUN_FILE, CLIENT_FILE = "run.toml", "client.py"
@@ -128,6 +127,6 @@ def _read(text: str, names: Rules, what: str) -> Any:
     """A value written as a call, such as `fedbuff(buffer=2)`; a bare name is a call without arguments."""
     called = text if "(" in text else f"{text}()"
     try:
-        return evaluate(ast.parse(called.strip(), mode="eval").body, names)
+        return evaluate(parsed(called.strip()), names)
     except (SyntaxError, RecursionError, MemoryError):
         raise ConfigError(f"{what} must be written like fedbuff(buffer=2); got {text!r}") from None
