@@ -4,7 +4,7 @@
 
 Twelve clients record waves of three kinds, mostly of one or two; an LSTM tells them apart. A server optimizer of our
 own (Lion, eight lines) goes with rounds and with a buffer, beside FedAvg and FedBuff: four rows, five seeds. The table
-goes to the screen, a web page, a picture and a LaTeX table to FOLDER (own-study-output). Takes about a minute.
+goes to the screen, a web page, a picture and a LaTeX table to FOLDER (own-study-output). Takes about 15 seconds.
 The runs are saved as own-study/ROW/SEED: interrupted, the same command goes on; finished, it only reads.
 """
 

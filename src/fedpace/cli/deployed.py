@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import show as tables
+from fedpace.cli.output import add_result_options, require_writable
 from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
@@ -18,24 +19,10 @@ if TYPE_CHECKING:
     from fedpace.record import Run
 
 
-def add_output_options(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
-    out = parser.add_argument_group("output")
-    if store:
-        out.add_argument("--name", metavar="NAME", help="the run's name in the store (default: the study's)")
-        out.add_argument("--no-store", action="store_true", help="do not save this run in the run store")
-    out.add_argument("--json", metavar="FILE", help="write result and history")
-    out.add_argument("--plot", metavar="FILE", help="draw accuracy and loss (.png, .svg, .pdf)")
-    out.add_argument("--quiet", action="store_true", help="print errors and warnings only")
-
-
-def require_writable(args: argparse.Namespace) -> None:
-    from fedpace.disk import files
-    from fedpace.record.report import plot
-
-    if args.plot:
-        plot.require_picture(args.plot, "--plot")
-    if args.json:
-        files.require_writable(args.json, "--json")
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    out = add_result_options(parser)
+    out.add_argument("--name", metavar="NAME", help="the run's name in the store (default: the study's)")
+    out.add_argument("--no-store", action="store_true", help="do not save this run in the run store")
 
 
 def warn_of_expiry(identities: Identities) -> None:

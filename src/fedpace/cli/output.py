@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    out = add_result_options(parser)
+    out.add_argument("--timeline", metavar="FILE", help="write the client timeline (.csv, .json)")
+    out.add_argument("--save", metavar="FOLDER", help="write result, history and model")
+
+
+def add_result_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Those of every verb that ends with a run."""
     out = parser.add_argument_group("output")
     out.add_argument("--json", metavar="FILE", help="write result and history")
     out.add_argument("--plot", metavar="FILE", help="draw accuracy and loss (.png, .svg, .pdf)")
-    out.add_argument("--timeline", metavar="FILE", help="write the client timeline (.csv, .json)")
-    out.add_argument("--save", metavar="FOLDER", help="write result, history and model")
     out.add_argument("--quiet", action="store_true", help="print errors and warnings only")
+    return out
 
 
 def require_writable(args: argparse.Namespace) -> None:
@@ -33,9 +39,9 @@ def require_writable(args: argparse.Namespace) -> None:
     if args.plot:
         plot.require_picture(args.plot, "--plot")
     for option in ("json", "timeline"):
-        if path := getattr(args, option):
+        if path := getattr(args, option, None):
             files.require_writable(path, f"--{option}")
-    if args.save:
+    if getattr(args, "save", None):
         files.require_folder(args.save, "--save")
 
 

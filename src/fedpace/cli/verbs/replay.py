@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedpace.cli import deployed
+from fedpace.cli import deployed, output
 from fedpace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", metavar="FILE", help="client.py with all clients' data (default: the study's)"
     )
-    deployed.add_output_options(parser, store=False)
+    output.add_result_options(parser)
 
 
 def command(args: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def command(args: argparse.Namespace) -> int:
     """
     from fedpace.deploy.replay import replay
 
-    deployed.require_writable(args)
+    output.require_writable(args)
     folder = _folder(args.run)
     program = _program(args, folder)
     task = None
