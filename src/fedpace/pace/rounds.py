@@ -35,6 +35,13 @@ class DrawnRounds(WaitsForCohort[RoundsState]):
         require_enough(self.select, self.clients_per_round, clients)
         return RoundsState()
 
+    def drawn(self, available: Available, state: RoundsState, draw: Draw) -> list[int] | None:
+        """The clients of the next round; None while one is open or nobody is available."""
+        if state.cohort.open or not len(available):
+            return None
+        state.asked += 1
+        return choose(self.clients_per_round, self.select, state.asked - 1, available, draw)
+
     def expects(self, update: UpdateHeader, version: int, state: RoundsState) -> str:
         waited_for = update.round == version and state.cohort.waits_for(update.client)
         return "" if waited_for else f"late for round {update.round}"
@@ -76,10 +83,9 @@ class Rounds(DrawnRounds):
     def dispatch(
         self, version: int, now: float, available: Available, state: RoundsState, draw: Draw
     ) -> tuple[Order, ...]:
-        if state.cohort.open or not len(available):
+        chosen = self.drawn(available, state, draw)
+        if chosen is None:
             return ()
-        chosen = choose(self.clients_per_round, self.select, state.asked, available, draw)
-        state.asked += 1
         orders: list[Order] = [Send(client) for client in state.cohort.call(chosen)]
         if self.patience_s is not None:
             state.overdue = False

@@ -71,13 +71,8 @@ class Population:
         require_number(self.drop, "Population.drop", low=0, below=1, allowed="a probability in [0, 1)")
         if self.windows is not None:
             object.__setattr__(self, "windows", check_windows(self.windows))
-        allowed = "a fedpace.sim.Hostile, or None"
-        require(
-            self.hostile is None or isinstance(self.hostile, Hostile),
-            "Population.hostile",
-            self.hostile,
-            allowed,
-        )
+        attacks = self.hostile is None or isinstance(self.hostile, Hostile)
+        require(attacks, "Population.hostile", self.hostile, "a fedpace.sim.Hostile, or None")
 
     @classmethod
     def from_times(
