@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import index
 
 from fedpace.errors import ConfigError, require, require_count
-from fedpace.pace.available import Available, Draw
+from fedpace.pace.available import Draw
 from fedpace.pace.protocol import OnDemand, Order, Send
 from fedpace.pace.rounds import DrawnRounds, RoundsState
 from fedpace.pace.select import Selection, Uniform
@@ -43,12 +43,9 @@ class Replayed(DrawnRounds):
     def keeps(self) -> int:
         return self.history
 
-    def dispatch(
-        self, version: int, now: float, available: Available, state: RoundsState, draw: Draw
+    def orders(
+        self, chosen: Sequence[int], version: int, now: float, state: RoundsState, draw: Draw
     ) -> tuple[Order, ...]:
-        chosen = self.drawn(available, state, draw)
-        if chosen is None:
-            return ()
         delays = dict(zip(chosen, self._delays(state.asked - 1, len(chosen), draw), strict=True))
         called = state.cohort.call(chosen)
         return tuple(Send(client, max(0, version - delays[client])) for client in called)
