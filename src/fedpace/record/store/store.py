@@ -26,7 +26,7 @@ from fedpace.errors import ConfigError, StorageError, require, unknown
 from fedpace.record import rows
 from fedpace.record.rows import LISTED, NAME, NAMES, Entry, Listed
 from fedpace.record.store.database import add_columns, engine, plain_errors
-from fedpace.record.store.tables import ABOUT, METADATA, RUNS, SCHEMA, STEPS
+from fedpace.record.store.tables import ABOUT, FLEET, METADATA, RUNS, SCHEMA, STEPS
 from fedpace.untrusted import Number, fits
 
 if TYPE_CHECKING:
@@ -138,6 +138,13 @@ class Store:
                 sql.update(RUNS).where(RUNS.c.id == run).values(status=status, ended=ended, **plain)
             )
 
+    def set_fleet(self, run: int, status: str) -> None:
+        """The newest status of a deployed run's fleet, in the place of the one before."""
+        with self._writing() as connection:
+            mine = sql.update(FLEET).where(FLEET.c.run == run).values(status=status)
+            if connection.execute(mine).rowcount == 0:
+                connection.execute(sql.insert(FLEET).values(run=run, status=status))
+
     def delete(self, name: str) -> None:
         """Forget a run and its files, also one that is damaged; a symbolic link goes, and what it names stays."""
         run = self.number(name)
@@ -237,6 +244,13 @@ class Store:
         query = sql.select(STEPS).where(STEPS.c.run == run).order_by(STEPS.c.version)
         with self._reading() as connection:
             return [rows.record(row) for row in connection.execute(query)]
+
+    def fleet(self, name: str | None = None) -> dict[str, object]:
+        """The newest status of every fleet by its run's name, or of this run's; as it is in the database."""
+        query = sql.select(RUNS.c.name, FLEET.c.status).join(FLEET).order_by(RUNS.c.id)
+        query = query if name is None else query.where(RUNS.c.name == name)
+        with self._reading() as connection:
+            return {str(row.name): row.status for row in connection.execute(query)}
 
     def real_seconds(self, run: int) -> list[float]:
         """When each step happened, since the run began; a step whose time is unknown has that of the one before."""

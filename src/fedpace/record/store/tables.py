@@ -18,7 +18,7 @@ from sqlalchemy import Text as Long
 from sqlalchemy.sql import func
 
 METADATA = MetaData()
-SCHEMA = 3  # the version of these tables; a new column must be nullable or have a default
+SCHEMA = 3  # the version of their columns, which must be nullable or have a default; missing tables are made
 
 ABOUT = Table("fedpace", METADATA, Column("schema", Integer, nullable=False))
 
@@ -62,4 +62,11 @@ STEPS = Table(
     Column(
         "real_seconds", Float(53)
     ),  # since the run began; no part of its history, which must not depend on it
+)
+
+FLEET = Table(
+    "fleet",
+    METADATA,
+    Column("run", Integer, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("status", Long, nullable=False),  # the newest of a deployed run
 )
