@@ -44,6 +44,9 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_exclude = ".linenos, .gp, .go"
 
+maximum_signature_line_length = 90
+toc_object_entries_show_parents = "hide"
+
 html_theme = "furo"
 html_title = f"fedpace {version}"
 html_static_path = ["_static"]

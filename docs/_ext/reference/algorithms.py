@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -15,7 +16,8 @@ from reference.docstrings import cell, code, escaped, markdown, summary
 
 FOLDER = "algorithms"
 PICTURES = Path(__file__).parents[2] / "gallery"
-REQUIRED = {"multistage_fedgm": {"rounds": 300}, "autonomous_fedgm": {}}
+STOPS = ("pace", "local", "correction", "up", "aggregate", "server_opt", "down")
+QUALIFIER = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])")
 
 
 def pages() -> dict[str, str]:
@@ -36,11 +38,12 @@ def _page(name: str) -> str:
         f"::::{{py:function}} fedpace.algorithms.{name}({_parameters(function)}) -> Algorithm\n\n"
         f"{markdown(inspect.getdoc(function))}\n::::",
         _picture(name),
+        f"```bash\nfedpace run {name} --task digits --clients 100 --partition dirichlet:0.5 --rounds 50\n```",
         "## Parameters",
         "Given by name, or on the command line with `--set NAME=VALUE`.",
         _table(function),
         "## Rules",
-        f"`fedpace.algorithms.{name}()` is this value; each rule is described below it.",
+        f"`fedpace.algorithms.{name}()` is made of these rules.",
         f"```python\n{_printed(name)}\n```",
         *_rules(name),
         "## Papers",
@@ -60,7 +63,7 @@ def _assigned(parameter: inspect.Parameter) -> str:
 
 
 def _kind(parameter: inspect.Parameter) -> str:
-    return inspect.formatannotation(parameter.annotation).replace("NoneType", "None")
+    return QUALIFIER.sub("", inspect.formatannotation(parameter.annotation)).replace("NoneType", "None")
 
 
 def _table(function: Callable[..., Algorithm]) -> str:
@@ -73,20 +76,19 @@ def _table(function: Callable[..., Algorithm]) -> str:
 
 
 def _made(name: str) -> Algorithm:
-    return _function(name)(**REQUIRED.get(name, {}))
+    return _function(name)()
 
 
 def _printed(name: str) -> str:
-    """Its configuration, one rule per line."""
-    made = _made(name)
-    lines = [f"    {each.name}={getattr(made, each.name)!r}," for each in fields(made)]
-    return "\n".join([f"{type(made).__name__}(", *lines, ")"])
+    """Its rules, one per line."""
+    rules = {stop: getattr(_made(name), stop) for stop in STOPS}
+    return "\n".join(f"{stop} = {rule!r}" for stop, rule in rules.items() if rule is not None)
 
 
 def _rules(name: str) -> Iterator[str]:
     """The description of every rule in it, once, with its equations."""
     seen: set[type] = set()
-    for stop in ("pace", "local", "correction", "up", "aggregate", "server_opt", "down"):
+    for stop in STOPS:
         for rule in _dataclasses(getattr(_made(name), stop)):
             if type(rule) not in seen:
                 seen.add(type(rule))

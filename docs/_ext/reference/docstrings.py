@@ -6,12 +6,13 @@ import inspect
 import re
 from itertools import groupby
 
+LABELLED = re.compile(r"\n(?=(?:Sign|Departures|Variance|Wire|State|Cost): )")
 CODE_SPAN = re.compile(r"(`+[^`]*`+)")
 
 
 def markdown(docstring: str | None) -> str:
     """A docstring's text for a page."""
-    blocks = re.split(r"\n{2,}", inspect.cleandoc(docstring or ""))
+    blocks = re.split(r"\n{2,}", LABELLED.sub("\n\n", inspect.cleandoc(docstring or "")))
     merged: list[str] = []
     for block in blocks:
         kind = _kind(block)
@@ -41,7 +42,8 @@ def _shown(block: str) -> str:
 def _prose(block: str) -> str:
     """Lines, and below some of them others that are further in: those keep their columns."""
     parts = []
-    for inside, lines in groupby(block.split("\n"), key=lambda line: line.startswith("    ")):
+    further_in = "    " if block.startswith("- ") else "  "
+    for inside, lines in groupby(block.split("\n"), key=lambda line: line.startswith(further_in)):
         text = "\n".join(lines)
         parts.append(_fenced(inspect.cleandoc("\n" + text), "text") if inside else escaped(text))
     return "\n\n".join(parts)

@@ -135,13 +135,15 @@ def fields(found: Definition) -> Iterator[tuple[Definition, ast.AnnAssign]]:
 
 
 def _fields_table(found: Definition) -> str:
-    """Fields with the comments they have in the source."""
+    """Fields with the comments they have in the source; without any, the constructor says all."""
+    if not any(comment(owner.module, node) for owner, node in fields(found)):
+        return ""
     rows = [
         f"| {code(ast.unparse(node.target))} | {code(ast.unparse(node.annotation))} | {_default_cell(node)} "
         f"| {cell(comment(owner.module, node))} |"
         for owner, node in fields(found)
     ]
-    return "\n".join(["| field | type | default | meaning |", "|---|---|---|---|", *rows]) if rows else ""
+    return "\n".join(["| field | type | default | meaning |", "|---|---|---|---|", *rows])
 
 
 def _default_cell(node: ast.AnnAssign) -> str:
