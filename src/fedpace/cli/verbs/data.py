@@ -19,9 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("list", help="list the data sets, and which are downloaded")
     get = actions.add_parser("get", help="download a data set into the cache")
-    get.add_argument("name", metavar="NAME")
+    get.add_argument("name", metavar="NAME", help="a data set")
     take = actions.add_parser("import", help="import a data set from a file or folder into the cache")
-    take.add_argument("name", metavar="NAME")
+    take.add_argument("name", metavar="NAME", help="a data set")
     take.add_argument("path", metavar="PATH", type=Path, help="idx, idx.gz, npz, CIFAR batches, PNG strips")
     check = actions.add_parser("check", help="verify the cache against its checksums")
     check.add_argument("names", metavar="NAME", nargs="*", help="default: all in the cache")
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="a data set")
     parser.add_argument("--clients", type=count, default=100, metavar="N", help="default: %(default)s")
     parser.add_argument("--partition", metavar="RULE", help="default: the data set's own")
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
     revoke = action("revoke", "Refuse a client from now on, on live connections too.", _revoke)
-    revoke.add_argument("client", type=client_number, metavar="NUMBER")
+    revoke.add_argument("client", type=client_number, metavar="NUMBER", help="the client")
     _add_study(revoke)
 
     renew = action("renew", "Certify a client's key, or the server, for another year.", _renew)

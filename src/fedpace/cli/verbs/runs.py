@@ -25,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
     verbs.add_parser("list", help="all runs, the newest last (also without any action)")
     one = verbs.add_parser("show", help="one run: configuration, machine, result")
-    one.add_argument("name", metavar="NAME")
+    one.add_argument("name", metavar="NAME", help="a name from `fedpace runs list`")
     gone = verbs.add_parser("delete", help="delete runs and their files")
-    gone.add_argument("names", metavar="NAME", nargs="+")
+    gone.add_argument("names", metavar="NAME", nargs="+", help="names from `fedpace runs list`")
     out = verbs.add_parser("export", help="histories as one table, or a run as an experiment file")
     out.add_argument("names", metavar="NAME", nargs="*", help="default: all")
     out.add_argument(
