@@ -93,6 +93,7 @@ class Bed:
         self.tasks: dict[int, Any] = {}  # of clients that have only their own data
         self.owners: dict[int, Owner] = {}
         self.leaving: dict[int, Callable[[], None]] = {}  # makes a client leave
+        self.first = range(CLIENTS)  # that join at the beginning
         self.version = 0  # of the last step that was reported
         self.moved = asyncio.Event()  # another one was
 
@@ -106,7 +107,7 @@ class Bed:
     async def _run_patiently(self, script: Script | None) -> Run:
         self.network = LocalNetwork()
         self.serve()
-        for number in range(CLIENTS):
+        for number in self.first:
             self.join(number)
         if script is not None:
             await script(self)
