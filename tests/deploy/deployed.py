@@ -156,6 +156,11 @@ class Bed:
         self.clients[number].cancel()
         await asyncio.gather(self.clients[number], return_exceptions=True)
 
+    async def serve_after_failure(self) -> None:
+        """Another one continues from `place`, once this one has ended by itself."""
+        await asyncio.gather(self.server, return_exceptions=True)
+        self.serve()
+
     async def kill_server(self, backup: Path | None = None) -> None:
         """Another one continues from the disk as it is at this moment, or from a backup."""
         self.place = copied(backup or self.place, self.folder / f"{self.place.name}+")
