@@ -59,10 +59,13 @@ def test_a_run_from_the_file_continues_the_account_as_one_from_the_run_does(save
 
 
 def test_the_run_store_writes_the_account_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And how many updates were clipped, step by step."""
     monkeypatch.setenv("FEDPACE_HOME", str(tmp_path))
-    fedpace.simulate(private(), TASK, rounds=2, store="first")
+    first = fedpace.simulate(private(clip=0.01), TASK, rounds=2, store="first")
+    assert [step.clipped for step in first.history] == [4, 4]
+    assert fedpace.runs().open("first").load().history == first.history
     (file,) = tmp_path.rglob("model.safetensors")
-    second = fedpace.simulate(private(), TASK, rounds=1, initial=file)
+    second = fedpace.simulate(private(clip=0.01), TASK, rounds=1, initial=file)
     assert second.privacy is not None and second.privacy.uses == 3
 
 
@@ -73,7 +76,7 @@ def test_a_model_of_unknown_account_is_warned_of_in_a_private_run_only(tmp_path:
         model_file.metadata(plain.save(tmp_path / "plain").joinpath("model.safetensors").read_bytes()) == {}
     )
     for initial in (plain.arrays(), tmp_path / "own.safetensors", tmp_path / "plain"):
-        with pytest.warns(UserWarning, match="does not say what its model has cost in privacy") as caught:
+        with pytest.warns(UserWarning, match="does not say what its model cost in privacy") as caught:
             run = fedpace.simulate(private(), TASK, rounds=1, initial=initial)
         assert len(caught) == 1 and run.privacy is not None and run.privacy.uses == 1
         fedpace.simulate(FEDAVG, TASK, rounds=1, initial=initial)

@@ -48,7 +48,7 @@ def warn_of_unknown_account(start: Start) -> None:
     """Of a private run whose first model may have been trained on the same clients."""
     if start.unaccounted:
         warnings.warn(
-            f"initial: {start.unaccounted} does not say what its model has cost in privacy; epsilon counts this run only",
+            f"initial: {start.unaccounted} does not say what its model cost in privacy; epsilon counts this run only",
             stacklevel=3,
         )
 
