@@ -26,7 +26,7 @@ from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.inference import OtherTensors
 from fedpace.record.run.progress import shown
 from fedpace.record.run.reporter import Reporter, counts, reporter_of, under_way
-from fedpace.record.run.start import InitialLike, start_of
+from fedpace.record.run.start import InitialLike, start_of, warn_of_unknown_account
 from fedpace.record.run.stopping import StopLike, Stopping, StopRules, stop_rules
 from fedpace.record.store.booked import Booked, StoreAs
 from fedpace.record.store.checkpointer import Checkpointer
@@ -96,6 +96,8 @@ def simulate(
         return _saved(StoreAs(store) if isinstance(store, str) else store, **asked_for)  # type: ignore[arg-type]
     task = poisoned(task, None if population is None else population.hostile, seed)
     watch, start = Stopwatch(), start_of(initial, task, seed)
+    if algorithm.privacy is not None:
+        warn_of_unknown_account(start)
     history = History(keep_models=keep_models, traces=traces)
     stopping = Stopping(_rules(stop, evaluate_every), watch.seconds)
     each_client = ClientEvaluation(task, client_metrics_every)

@@ -26,7 +26,7 @@ from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.owner import Owner
 from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.serving import LINGER_S, Companion, Serving, Told
-from fedpace.deploy.terms import Terms
+from fedpace.deploy.terms import Terms, needs_samples
 from fedpace.deploy.transport import ClientTransport, ServerTransport
 from fedpace.disk.files import require_folder
 from fedpace.disk.locks import locked
@@ -79,11 +79,12 @@ async def serve_async(
     """Serve `rounds` server steps to clients that connect through `transport`; the same call continues after any end.
 
     `folder`: the run's journal, checkpoints and beginning. `clients`: how many may ever join; `wait_for` of them must
-    have joined before the first model is sent (all with `in_order`, else one). `samples`: n_i of all clients, where
-    they are known; otherwise what a client says when it first joins counts. `evaluate`: by the "server", by "clients"
-    (weighted by samples), by "both"; "auto": by the server if the task has data. `rules`: of one's own, by name.
-    `told`: called with every step and the coordinator. `beside`: contexts that last as long as the run, such as its
-    fleet's status. `linger_s`: after the end, for clients that are away.
+    have joined before the first model is sent (all with `in_order`, or where FedNova and others need their samples
+    first; else one). `samples`: n_i of all clients, where they are known; otherwise what a client says when it first
+    joins counts. `evaluate`: by the "server", by "clients" (weighted by samples), by "both"; "auto": by the server if
+    the task has data. `rules`: of one's own, by name. `told`: called with every step and the coordinator. `beside`:
+    contexts that last as long as the run, such as its fleet's status. `linger_s`: after the end, for clients that are
+    away.
     `stoppable` is given a function that ends the run cleanly.
     """
     terms = Terms(
@@ -92,7 +93,7 @@ async def serve_async(
         rounds=rounds,
         seed=seed,
         samples=None if samples is None else tuple(map(float, samples)),
-        wait_for=(clients if in_order else 1) if wait_for is None else wait_for,
+        wait_for=_wait_for(algorithm, clients, samples, in_order) if wait_for is None else wait_for,
         in_order=in_order,
         patience=patience or Patience(),
         normalisers=getattr(task, "normalisers", {}),
@@ -230,6 +231,11 @@ def _stopped(coordinator: Coordinator, stopped: str | None) -> str | None:
     """Why it ended before its last step; a private run, because its budget was spent."""
     taken = coordinator.server.version >= coordinator.terms.rounds
     return None if taken else coordinator.server.exhausted or stopped
+
+
+def _wait_for(algorithm: Algorithm, clients: int, samples: Sequence[float] | None, in_order: bool) -> int:
+    """How many clients must have joined before the first model is sent, where nobody says."""
+    return clients if in_order or (samples is None and needs_samples(algorithm, clients)) else 1
 
 
 def _begun(place: Path, asked: Genesis, rules: Rules | None) -> Genesis:

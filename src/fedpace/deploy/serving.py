@@ -247,12 +247,25 @@ class Serving:
         """Wait for the last model's metrics, say goodbye, and once more to those that come back for it."""
         if not self.coordinator.finished:
             return  # clients connect again until the run continues
+        if self.measuring.missed_last:
+            await self._await_clients()
+            self.measuring.make_up()
+            await self._pool()  # nobody may be here to be asked
         await self._hear_last_words()
         for client in sorted(self._greeted):
             self.transport.send(client, self._goodbye("the run is over"))
         away, until = set(self.coordinator.state.expected.away_until_s), self._clock() + self.linger_s
         while away - self._greeted and (left := until - self._clock()) > 0 and self.stopped is None:
             await self._tell_late_comers(left)
+
+    async def _await_clients(self) -> None:
+        """Until those that may come back are here, or have had the time that patience gives them."""
+        s, until = self.coordinator.state, self.now + self.coordinator.terms.patience.grace_s
+        while self.measuring.asks_clients and (s.expected.away_until_s or not s.connected):
+            left = until - self.now
+            if left <= 0 or self.stopped is not None:
+                return
+            await self._next_batch(left)
 
     async def _tell_late_comers(self, wait_s: float) -> None:
         """Nothing is journalled any more: whoever greets is told that the run is over."""

@@ -197,6 +197,7 @@ def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> di
         "bytes_down": record.bytes_down,
         "metrics": json.dumps({name: float(value) for name, value in record.metrics.items()}),
         "epsilon": record.epsilon,
+        "clipped": record.clipped,
         "real_seconds": real_seconds,
     }
 
@@ -210,6 +211,7 @@ STEP: dict[str, object] = {
     "bytes_down": Whole,
     "metrics": {str: Number},
     "epsilon": (Number, None),
+    "clipped": (Whole, None),
 }
 
 
@@ -237,5 +239,6 @@ def step(found: Mapping[str, Any]) -> StepRecord:
         found["bytes_up"],
         found["bytes_down"],
         found["metrics"],
+        clipped=found["clipped"] or 0,
         epsilon=found["epsilon"],
     )

@@ -186,14 +186,17 @@ class Run:
     def save(self, folder: str | Path | None = None) -> Path:
         """Write `run.json`, `model.safetensors` (tensors by name) and, where kept, `models.safetensors`.
 
-        Without a folder, into one here that is named after algorithm, task and seed.
+        The model of a private run carries its account. Without a folder, into one here that is named after algorithm,
+        task and seed.
         """
         from safetensors.numpy import save
+
+        from fedpace.record.run import model_file
 
         own = f"{self.name or 'custom'}-{self.task}-{self.seed}"
         target = files.require_folder(own if folder is None else folder, "folder to save to")
         files.write(target / "run.json", self.to_json().encode())
-        files.write(target / "model.safetensors", save(self.arrays()))
+        files.write(target / "model.safetensors", model_file.encode(self.arrays(), self.privacy))
         if self.models is not None:
             each = {str(record.version): x for record, x in zip(self.history, self.models, strict=True)}
             files.write(target / "models.safetensors", save(each))

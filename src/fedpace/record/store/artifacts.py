@@ -15,6 +15,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.client_spread import ClientSpread
 from fedpace.disk import files
 from fedpace.errors import StorageError
+from fedpace.record.run import model_file
 from fedpace.record.run.inference import known
 from fedpace.record.run.metrics import rises
 from fedpace.record.run.run import Run
@@ -53,7 +54,7 @@ def write(folder: Path, run: Run) -> None:
     if run.activities:
         columns = {**_activities(run.activities), **_fates(run.fates)}
         files.write(folder / TIMELINE, save(columns), durable=False, through=False)
-    files.write(folder / MODEL, save(run.arrays(), {"order": order}), through=False)
+    files.write(folder / MODEL, model_file.encode(run.arrays(), run.privacy, {"order": order}), through=False)
 
 
 def load(store: Store, entry: Entry, algorithm: Algorithm | None = None) -> Run:

@@ -19,7 +19,7 @@ import numpy as np
 from fedpace.errors import CheckpointError
 from fedpace.record import rows
 from fedpace.record.run.history import History
-from fedpace.sim.observer import Activity, Fate
+from fedpace.sim.observer import Activity, Fate, StepRecord
 from fedpace.untrusted import Number, Whole, fits, open_regular
 from fedpace.vector import Vector, freeze
 
@@ -137,7 +137,7 @@ def _rows(history: History, at: Position) -> Iterator[list[object]]:
             step.bytes_up,
             step.bytes_down,
             learned,
-            *([] if step.epsilon is None else [step.epsilon]),
+            *_seldom(step),
         ]
     for a in history.activities[at.activities :]:
         yield ["activity", a.client, a.start, a.end, a.kind, a.version, a.session]
@@ -145,10 +145,17 @@ def _rows(history: History, at: Position) -> Iterator[list[object]]:
         yield ["fate", fate.client, fate.session, fate.fate, fate.version]
 
 
+def _seldom(step: StepRecord) -> list[float | int | None]:
+    """What is left out at the end of a line where there is nothing to say: epsilon, and clipped updates."""
+    if step.clipped:
+        return [step.epsilon, step.clipped]
+    return [] if step.epsilon is None else [step.epsilon]
+
+
 def _take(row: list[Any], history: History) -> None:
     kind, *values = row
-    if kind == "step" and len(values) == len(rows.STEP) - 1:
-        values.append(None)  # of a run without privacy
+    if kind == "step":
+        values += [None] * min(2, len(rows.STEP) - len(values))
     found = dict(zip(_KINDS.get(kind, {}), values, strict=True))
     if kind not in _KINDS or not fits(found, _KINDS[kind]):
         raise ValueError("another kind of line")

@@ -18,7 +18,7 @@ from sqlalchemy import Text as Long
 from sqlalchemy.sql import func
 
 METADATA = MetaData()
-SCHEMA = 3  # the version of their columns, which must be nullable or have a default; missing tables are made
+SCHEMA = 4  # the version of their columns, which must be nullable or have a default; missing tables are made
 
 ABOUT = Table("fedpace", METADATA, Column("schema", Integer, nullable=False))
 
@@ -59,6 +59,7 @@ STEPS = Table(
     Column("bytes_down", BigInteger, nullable=False),
     Column("metrics", Long, nullable=False),
     Column("epsilon", Float(53)),  # spent until then, in a private run
+    Column("clipped", Integer),  # updates that were scaled down; empty: of a fedpace that did not say
     Column(
         "real_seconds", Float(53)
     ),  # since the run began; no part of its history, which must not depend on it
