@@ -53,6 +53,16 @@ def _averaging(a: Algorithm) -> bool:
     return isinstance(a.pace, Interrupting) and a.pace.averaging
 
 
+def _keeps(a: Algorithm) -> bool:
+    """Local training keeps something on the client from one session to the next."""
+    return bool(getattr(a.local, "keep_state", False))
+
+
+def _repeats(a: Algorithm) -> bool:
+    """A client may train from a model that it, or the server, has left behind."""
+    return isinstance(a.pace, Replayed) or bool(getattr(a.pace, "reuse_model", False))
+
+
 def _own_models(a: Algorithm) -> bool:
     """Each client reconstructs a model of its own (per-client downlink references)."""
     return not a.downlink.shared
@@ -143,6 +153,13 @@ REFUSALS: tuple[Refusal, ...] = (
         "an interrupted session may have taken no step, and then has no mean gradient",
         "use a pacing whose sessions end by themselves",
         lambda a: a.correction is not None and isinstance(a.pace, Interrupting),
+    ),
+    Refusal(
+        "memory kept by local training, and pacing that cuts sessions short or repeats models "
+        "(Interrupting, Replayed, reuse_model)",
+        "what a client keeps would come from part of a session, or be newer than the model it is used with",
+        "use a pacing whose sessions start from the newest model and end by themselves",
+        lambda a: _keeps(a) and (isinstance(a.pace, Interrupting) or _repeats(a)),
     ),
     Refusal(
         "mutual averaging (QuAFL), and any aggregation but Pooled(rescale=None)",

@@ -26,7 +26,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.combinations import REFUSALS, manual
 from fedpace.errors import ConfigError
 from fedpace.link import EF21, Difference, ErrorFeedback, Lazy, Plain, TopK
-from fedpace.local import SGD, Scaffold
+from fedpace.local import SGD, Scaffold, Torch
 from fedpace.pace import (
     Arrivals,
     Buffered,
@@ -58,6 +58,7 @@ REFUSED = [
     dict(local=NoWeights(), correction=Scaffold()),
     dict(pace=Rounds(4), aggregate=Krum(1)),
     dict(pace=Interrupting(2, 1.0), correction=Scaffold()),
+    dict(local=Torch("torch.optim.Adam", steps=1, keep_state=True), pace=Replayed(3, 2)),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Mean()),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Pooled(None), up=Lazy("nla", tau=0.5)),
     dict(down=Difference(TopK(0.5)), aggregate=Mixing()),
