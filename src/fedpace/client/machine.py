@@ -151,8 +151,18 @@ class Client:
             correction,
             parcel.generation,
             s.kept,
+            self._beside(steps, parcel.round),
         )
         return s.running
+
+    def _beside(self, steps: int, round: int) -> int:
+        """Steps of the new session that train only what stays here."""
+        personal = self.config.algorithm.personal
+        if personal is None:
+            return 0
+        rng = stream(self.config.seed, "work", self.number, self.state.sessions, 1)
+        about = (self.number, round, self.samples, self.step_s, rng)
+        return personal.beside(steps, lambda rule: int(rule.work(*about)))
 
     def _start_generation(self, generation: int) -> None:
         """Corrections began anew on the server: what this client remembers of them is void."""

@@ -33,6 +33,7 @@ from fedpace.tasks.placed import Placed
 from fedpace.tasks.statistics import (
     SAMPLES,
     Statistics,
+    batch_norm_parameters,
     keeps_statistics,
     normalisers,
     put,
@@ -86,6 +87,11 @@ class TorchTask:
     @property
     def running_statistics(self) -> bool:
         return keeps_statistics(self._flat.module)
+
+    @property
+    def batch_norm(self) -> tuple[str, ...]:
+        """The trained parameters of BatchNorm layers, by name."""
+        return batch_norm_parameters(self._flat)
 
     @property
     def network(self) -> nn.Module:
