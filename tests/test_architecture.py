@@ -24,7 +24,7 @@ RANKS = (
     {"errors", "random", "bibliography"},
     {"disk", "display", "statistics"},
     {"vector"},
-    {"loops", "client_spread"},
+    {"loops", "client_spread", "patterns"},
     {"kernels", "spill"},
     {"pace", "local", "link", "server_opt"},
     {"aggregate"},  # caches are packed with the wire's own packer

@@ -16,6 +16,7 @@ from fedpace.limits import Limits
 from fedpace.link import Dense, as_downlink, as_uplink
 from fedpace.link.protocol import Downlink, Uplink, bound
 from fedpace.local.correction import Correction
+from fedpace.local.personal import Personal
 from fedpace.pace import Pace, Rounds
 from fedpace.privacy.client_dp import ClientDP
 from fedpace.server_opt import Momentum
@@ -26,13 +27,14 @@ STOPS = {  # the rules in the order of an update's journey, as a notebook shows 
     "pace": "client scheduling",
     "local": "local training",
     "correction": "correction",
+    "personal": "personalisation",
     "up": "uplink",
     "down": "downlink",
     "aggregate": "aggregation",
     "server_opt": "server step",
     "clip": "clipped at",
 }
-GUARDS = ("clip", "limits", "privacy")  # printed only where they differ from the defaults
+GUARDS = ("personal", "clip", "limits", "privacy")  # printed only where they differ from the defaults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -50,6 +52,7 @@ class Algorithm:
     aggregate: Aggregator = Mean()  # 3: many updates -> one
     server_opt: ServerOpt = Momentum()  # 4: one update -> the next model
     correction: Correction | None = None  # what is added to local gradients (SCAFFOLD, FedNova-VR)
+    personal: Personal | None = None  # what stays on the clients (Private, Ditto, DynamicTerm)
     per_tensor: bool = False  # codecs work tensor by tensor instead of on the flat vector
     clip: float | None = None
     limits: Limits = Limits()

@@ -16,6 +16,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.citations import papers
 from fedpace.compute import Task, engine
 from fedpace.compute.footprint import footprint, require_memory, spill_folder
+from fedpace.compute.personal import personal_task
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.interruption import interruptible
 from fedpace.local import Torch
@@ -92,6 +93,7 @@ def simulate(
     allowed = "None for a run with checkpoints, which keep none of it"
     require(kept or client_metrics_every is None, "client_metrics_every", client_metrics_every, allowed)
     _require_parts(algorithm, task, population)
+    task = asked_for["task"] = personal_task(task, algorithm, seed)
     if asked_for.pop("store") is not None:
         return _saved(StoreAs(store) if isinstance(store, str) else store, **asked_for)  # type: ignore[arg-type]
     task = poisoned(task, None if population is None else population.hostile, seed)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fedpace.errors import NotFiniteError
 
 Vector = npt.NDArray[np.floating]
+Spans = tuple[tuple[int, int], ...]  # parts of a flat vector: first coordinate, and one past the last
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ LAZY = {"fednlaa", "fedaa"}
 COMPRESSED = {"fednlaca", "fedaca", "fedbnlaca", "fedbaca"}
 BOTH_WAYS = {"fedbnlaca", "fedbaca", "two_way"}
 NOVA = {"fednova", "fednova_vr"}
+LAYERED = {"fedper", "fedrep"}
 AMSGRAD = {"fedams", "fedcams", "two_way"} | LAZY | COMPRESSED
 MOMENTUM = {"fedgm", "fedprox", "scaffold", "multistage_fedgm", "autonomous_fedgm"} | NOVA | BUFFERED
 GENERAL = MOMENTUM | {"defedavg_niid", "defedavg_iid"}
@@ -34,7 +35,7 @@ CONTRACT = {
     "draws": {"defedavg_niid", "two_way"},
     "concurrency": BUFFERED | {"fedasync", "autonomous_fedgm", "two_way"},
     "dispatch": BUFFERED | {"autonomous_fedgm"},
-    "server_lr": ALL - INTERRUPTED - {"fedasync"},
+    "server_lr": ALL - INTERRUPTED - {"fedasync", "feddyn"},
     "beta": GENERAL | {"fedavgm", "fednag"},
     "nu": GENERAL,
     "b1": AMSGRAD | {"fedadam", "fedyogi"},
@@ -61,8 +62,9 @@ CONTRACT = {
     "select": ALL - {"lag", "defedavg_iid", "asysg"},
     "weighting": ROUNDS,
     "tau_eff": NOVA,
-    "prox_mu": NOVA | {"fedprox", "fedasync"},
-    "momentum": NOVA | {"fedprox", "fedavg"},
+    "prox_mu": NOVA | {"fedprox", "fedasync", "feddyn"},
+    "momentum": NOVA | {"fedprox", "fedavg", "fedbn"} | LAYERED,
+    "private": LAYERED,
     "rounds": {"multistage_fedgm", "autonomous_fedgm"},
     "couple": {"multistage_fedgm", "autonomous_fedgm"},
 }
@@ -71,8 +73,10 @@ OWN = {
     "autonomous_fedgm": {"delays"},
     "ca2fl": {"spill"},
     "defedavg_iid": {"distinct"},
+    "ditto": {"lam"},
     "favano": {"rescale"},
     "fednova_vr": {"accumulate"},
+    "fedrep": {"head_epochs"},
     "mf_ca2fl": {"quantize_fresh"},
     "lag": {"rule", "lipschitz"},
     "two_way": {"pace", "first", "per_tensor", "server_opt"},

@@ -6,6 +6,7 @@ from fedpace.algorithms.compressed import fedaa, fedaca, fedbaca, fedbnlaca, fed
 from fedpace.algorithms.continuous import asysg, defedavg_iid, defedavg_niid, favano, quafl
 from fedpace.algorithms.fedavg import fedavg, fedsgd
 from fedpace.algorithms.momentum import autonomous_fedgm, fedavgm, fedgm, fednag, multistage_fedgm
+from fedpace.algorithms.personal import ditto, fedbn, feddyn, fedper, fedrep
 from fedpace.algorithms.two_way import two_way
 from fedpace.algorithms.unequal import fednova, fednova_vr, fedprox, scaffold
 
@@ -15,6 +16,7 @@ __all__ = [
     "ca2fl",
     "defedavg_iid",
     "defedavg_niid",
+    "ditto",
     "favano",
     "fedaa",
     "fedaca",
@@ -25,16 +27,20 @@ __all__ = [
     "fedavg",
     "fedavgm",
     "fedbaca",
+    "fedbn",
     "fedbnlaca",
     "fedbuff",
     "fedcams",
+    "feddyn",
     "fedgm",
     "fednag",
     "fednlaa",
     "fednlaca",
     "fednova",
     "fednova_vr",
+    "fedper",
     "fedprox",
+    "fedrep",
     "fedsgd",
     "fedyogi",
     "lag",

@@ -58,6 +58,8 @@ class Server(ServerView):
         if algorithm.privacy is not None:
             self._private = PrivateRun.of(algorithm.privacy, algorithm, clients, spent)
             algorithm = self._private.rules(algorithm, noise or SeededNoise(seed, self._private.before))
+        if fit := getattr(algorithm.server_opt, "for_clients", None):
+            algorithm = replace(algorithm, server_opt=fit(clients, algorithm.pace.per_step))
         self.algorithm, self.clients, self.seed, self.last = algorithm, clients, seed, last
         self.up, self.down = algorithm.uplink, algorithm.downlink
         self._journey = Journey(algorithm, self.up, seed)

@@ -27,6 +27,7 @@ class Quadratics:
     """
 
     name = "quadratics"
+    freezes = True
 
     def __init__(self, centers: Vector, curvatures: Vector | None, weights: Vector | None, initial: Vector):
         self.centers, self.curvatures, self.weights = centers, curvatures, weights
@@ -54,6 +55,7 @@ class Quadratics:
             request.steps,
             stopped,
             request.correction,
+            request.frozen,
         )
 
     def gradient(self, client: int, x: Vector) -> Vector:

@@ -16,7 +16,7 @@ from fedpace.client_spread import ClientSpread
 from fedpace.compute.device import Device
 from fedpace.compute.protocol import Request, describe
 from fedpace.compute.threads import one_thread
-from fedpace.local import SGD, Stopped
+from fedpace.local import SGD, Stopped, Torch
 from fedpace.random import stream
 from fedpace.tasks.autograd import AutogradSteps
 from fedpace.tasks.batches import Positions, batches
@@ -33,6 +33,7 @@ from fedpace.tasks.placed import Placed
 from fedpace.tasks.statistics import (
     SAMPLES,
     Statistics,
+    batch_norm_parameters,
     keeps_statistics,
     normalisers,
     put,
@@ -53,6 +54,7 @@ class TorchTask:
     """
 
     stochastic = own_module = False
+    freezes = True
     client_tests: Sequence[Examples] | None = None  # test data of the clients' own, where they have it
 
     def __init__(
@@ -85,6 +87,11 @@ class TorchTask:
     @property
     def running_statistics(self) -> bool:
         return keeps_statistics(self._flat.module)
+
+    @property
+    def batch_norm(self) -> tuple[str, ...]:
+        """The trained parameters of BatchNorm layers, by name."""
+        return batch_norm_parameters(self._flat)
 
     @property
     def network(self) -> nn.Module:
@@ -159,7 +166,7 @@ class TorchTask:
 
     def _able(self, request: Request, data: Examples) -> Solver | None:
         """The solver, where it can do what is asked."""
-        known = request.steps and isinstance(request.local, SGD)
+        known = request.steps and isinstance(request.local, SGD) and not request.frozen
         able = known and self._solver is not None and self._solver.takes(data)
         return self._solver if able else None
 
@@ -180,7 +187,8 @@ class TorchTask:
 
     def lane(self, request: Request) -> int | None:
         """Requests with one local rule and different lanes may be computed together; None: each alone."""
-        able = request.steps and isinstance(request.local, SGD) and self._lanes is not None
+        known = request.steps and isinstance(request.local, SGD) and not request.frozen
+        able = known and self._lanes is not None
         return lane_of(request) if able else None
 
     def solve_together(self, requests: Sequence[Request]) -> list[Vector]:
@@ -213,6 +221,11 @@ class TorchTask:
         first = nullcontext() if self._solver is None else self._solver.compiling()
         with first:
             self.solve(Request(0, 0, self._given, 0, local, 1, seed=0, data=0))
+
+    def memory_size(self, local: Any) -> int:
+        """Entries of the optimizer state that a client keeps from one session to the next."""
+        kept = self._autograd.kept_state(local) if isinstance(local, Torch) else None
+        return 0 if kept is None else kept.size
 
     def reference(self, request: Request) -> Vector:
         """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""
