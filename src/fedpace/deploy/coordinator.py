@@ -96,7 +96,7 @@ class Coordinator(Dispatcher):
                 message = what.read_message(self.envelope)
                 self._handlers[message.kind](what.client, message)
             case InputKind.AWAY:
-                self._away(what.client)
+                self._away(what.client, gone=bool(what.body))
             case InputKind.WAKE:
                 self._wake()
             case InputKind.DISPATCH:
@@ -329,13 +329,16 @@ class Coordinator(Dispatcher):
 
     # ------------------------------------------------------------ who is there
 
-    def _away(self, client: int) -> None:
+    def _away(self, client: int, gone: bool = False) -> None:
+        """Its connection ended: it may come back with its work, unless the transport knows better."""
         s = self.state
         if client in s.connected:
             s.connected.discard(client)
             s.wanting.pop(client, None)
             s.deliveries.disconnected += 1
-            if self.server.is_present(client):
+            if gone:
+                self._leave(client)
+            elif self.server.is_present(client):
                 s.expected.away_until_s[client] = s.now + self.terms.patience.grace_s
 
     def _hear(self, client: int) -> None:

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from fedpace.compute.protocol import Request
 from fedpace.deploy import messages
@@ -18,25 +18,12 @@ from fedpace.deploy.participant import Participant
 from fedpace.deploy.reaction import Reaction
 from fedpace.deploy.threads import to_the_end
 from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected
+from fedpace.deploy.working import LocalTask, add_up, measure, train
 from fedpace.errors import RemoteError
-from fedpace.tasks.pooling import statistics_size
 from fedpace.untrusted import visible
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Vector
 
 LOG = logging.getLogger("fedpace.deploy")  # who, when and how much; never data or weights
-
-
-class LocalTask(Protocol):
-    """What a client's machine has: the model and its own data. Any `Task`; `train_until` where it may be stopped."""
-
-    @property
-    def layout(self) -> Layout: ...
-
-    def initial(self, seed: int) -> Vector: ...
-
-    def samples(self, client: int) -> float: ...
-
-    def solve(self, request: Request) -> Vector: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +63,7 @@ class _Training:
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def run(self, task: Any) -> _Trained:
-        if hasattr(task, "train_until"):
-            delta, steps = task.train_until(self.request, self.stopped.is_set)
-        else:
-            delta, steps = task.solve(self.request), self.request.steps
-        return _Trained(self.request.session, delta, steps)
+        return _Trained(self.request.session, *train(task, self.request, self.stopped.is_set))
 
 
 class Joining:
@@ -216,17 +199,10 @@ class Joining:
             self._training.stopped.set()
 
     def _measure(self, version: int, x: Vector, statistics: Vector | None) -> _Measured:
-        task: Any = self.task
-        if getattr(task, "evaluate", None) is None:
-            return _Measured(version, {})
-        if statistics is None:
-            return _Measured(version, task.evaluate(x))
-        fits = statistics.size == statistics_size(getattr(task, "normalisers", {}))
-        return _Measured(version, task.evaluate_with(x, statistics) if fits else {})
+        return _Measured(version, measure(self.task, x, statistics))
 
     def _sum(self, version: int, x: Vector, _: Vector | None) -> _Summed:
-        add_up = getattr(self.task, "sums", None)
-        return _Summed(version, None if add_up is None else add_up(x, self.participant.data))
+        return _Summed(version, add_up(self.task, x, self.participant.data))
 
     def _in_thread(self, work: Any, *about: Any) -> None:
         thread = asyncio.ensure_future(self._report(work, *about))

@@ -182,6 +182,12 @@ def peek(data: Buffer) -> tuple[MessageKind, bytes]:
     return kind, run
 
 
+def own(data: Buffer) -> tuple[MessageKind, dict[str, Any]]:
+    """Kind and header of a message, of whatever run it is."""
+    kind, _, _, text, _ = _parts(data)
+    return kind, _header(kind, text)
+
+
 def welcomed(data: Buffer) -> tuple[bytes, Message]:
     """The run id, and a WELCOME or BYE, which a client reads before it knows run and plan."""
     kind, run, _, text, _ = _parts(data)

@@ -46,9 +46,8 @@ class Participant:
         self._interruption: tuple[int, Parcel | None] | None = None  # came while it trained
         self._greetings = 0
         self._greeting = True  # hello was said, or is to be; the welcome has not come
-        self._deferred: Message | None = (
-            None  # an interruption that came before the answer to the last upload
-        )
+        # an interruption that came before the answer to the last upload
+        self._deferred: Message | None = None
         self._wants = False  # the server knows that it waits for a model
         self._paused = False
         self._reaction = Reaction()
@@ -142,9 +141,9 @@ class Participant:
             self._reaction.error = error
             return
         self.plan_text, self.seed, self.rounds = plan.text, header["seed"], header["rounds"]
-        made = self.initial(self.seed) if self.memory.initial is None else self.memory.initial
+        made = self._made_initial()
         if model_sha256(made) == header["initial"]:
-            self._start(plan, header, made)
+            self._start(plan, header["client"], made)
         else:
             self._welcome = header
             self._say(Message(MessageKind.LACK))
@@ -154,17 +153,22 @@ class Participant:
         header, self._welcome = self._welcome, None
         if header is None:
             return
-        initial = freeze(Dense().decode(message.frames["initial"], self.layout.size))
-        self.memory.initial = initial
-        self._start(self.owner.read(header["plan"]), header, initial)
+        self.memory.initial = initial = self._decoded_initial(message)
+        self._start(self.owner.read(header["plan"]), header["client"], initial)
         self._settle(header)
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             self._handlers[each.kind](self, each)
 
-    def _start(self, plan: RunPlan, header: Mapping[str, Any], initial: Vector) -> None:
+    def _made_initial(self) -> Vector:
+        return self.initial(self.seed) if self.memory.initial is None else self.memory.initial
+
+    def _decoded_initial(self, message: Message) -> Vector:
+        return freeze(Dense().decode(message.frames["initial"], self.layout.size))
+
+    def _start(self, plan: RunPlan, number: int, initial: Vector) -> None:
         config = ClientConfig.of(plan.algorithm.bound(self.layout), initial, self.seed)
-        self.client = Client(config, header["client"], self.samples, self.step_s)
+        self.client = Client(config, number, self.samples, self.step_s)
         self.client.state = self.memory.client
         self.client.recovered()
         self.client.state.seen = -1  # what it began and did not send, it begins again
@@ -207,9 +211,8 @@ class Participant:
     def _knows(self, parcel: Parcel) -> bool:
         s = self._client.state
         known = [(each.version, each.round) for each in (s.running, s.outbox, s.upload) if each is not None]
-        newer = isinstance(
-            self._client.config.behaviour, Interruptible
-        )  # is to start again from the same one
+        # one that is interrupted is to start again from the same model
+        newer = isinstance(self._client.config.behaviour, Interruptible)
         return not newer and (parcel.version, parcel.round) in known
 
     def _begin(self, parcel: Parcel) -> None:

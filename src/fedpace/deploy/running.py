@@ -17,7 +17,7 @@ from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.estimates import newest
 from fedpace.deploy.expectations import Patience
 from fedpace.deploy.genesis import Genesis
-from fedpace.deploy.joining import Joining, LocalTask
+from fedpace.deploy.joining import Joining
 from fedpace.deploy.journal.files import DiskFiles
 from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits
 from fedpace.deploy.measures import model_sha256, spread
@@ -28,6 +28,7 @@ from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.serving import LINGER_S, Companion, Serving, Told
 from fedpace.deploy.terms import Terms, needs_samples
 from fedpace.deploy.transport import ClientTransport, ServerTransport
+from fedpace.deploy.working import LocalTask
 from fedpace.disk.files import require_folder
 from fedpace.disk.locks import locked
 from fedpace.errors import require, require_number

@@ -119,8 +119,11 @@ class Serving:
         await self._end()
 
     async def _listen(self) -> None:
-        while True:
-            self._happened.put_nowait(await self.transport.next())
+        try:
+            while True:
+                self._happened.put_nowait(await self.transport.next())
+        except RemoteError as error:  # a transport that cannot go on
+            self.stop(str(error))
 
     # ------------------------------------------------------------ batches
 
@@ -160,12 +163,12 @@ class Serving:
         match event:
             case Input():
                 return Input(event.kind, now, event.client, event.body)
-            case Disconnected(client):
+            case Disconnected(client, _, gone):
                 self.measuring.disconnected(client)
                 LOG.info("client %d is away", client)
                 known = client in self._greeted
                 self._greeted.discard(client)
-                return Input(InputKind.AWAY, now, client) if known else None
+                return inputs.away(now, client, gone) if known else None
             case Arrived(client, data):
                 return self._message(client, data, now)
         return None

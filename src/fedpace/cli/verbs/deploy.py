@@ -37,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--also", action="append", default=[], metavar="HOST", help="another name of the server (repeatable)"
     )
 
+    new.add_argument("--flower", action="store_true", help="an app for Flower's SuperNodes and simulation")
+
     trial = action("try", "Run a study on this machine: the server and N clients as processes.", _try)
     trial.add_argument("study", metavar="STUDY", help="a folder of `fedpace deploy new`")
     trial.add_argument(
@@ -86,11 +88,24 @@ def command(args: argparse.Namespace) -> int:
 
 
 def _new(args: argparse.Namespace) -> int:
+    if args.flower:
+        return _new_app(args)
     from fedpace.deploy.projects.templates import new_study
 
     for path in new_study(args.study, args.address, args.also, _now()):
         print(path)
     print(f"\nfedpace deploy try {args.study} -n 4   runs it on this machine")
+    return 0
+
+
+def _new_app(args: argparse.Namespace) -> int:
+    from fedpace.deploy.flower.templates import new_app
+
+    for path in new_app(args.study):
+        print(path)
+    print(
+        f'\nflwr run {args.study} --stream --federation-config "num-supernodes=4"   runs it on this machine'
+    )
     return 0
 
 
