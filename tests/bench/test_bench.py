@@ -193,7 +193,7 @@ def test_ratios_of_server_steps_and_codecs() -> None:
 
 def test_robust_rules_keep_their_memory_and_numpy_agrees_with_the_median() -> None:
     """Small: what is compared with what, and the peak at a size where blocks are a small part of the updates."""
-    costs = list(robust.measure(size=100_000, updates=20, repeats=1))
+    costs = list(robust.measure(size=200_000, updates=20, repeats=1))
     assert [cost.rule for cost in costs] == list(robust.rules(20))
     for cost in costs:
         assert 1 < cost.memory <= cost.target == 1.25, cost
