@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fedpace.algorithm import Algorithm
+from fedpace.compute.personal import personal_task
 from fedpace.deploy import genesis
 from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.estimates import newest
@@ -84,6 +85,7 @@ async def serve_async(
     `told`: called with every step and the coordinator. `linger_s`: after the end, for clients that are away.
     `stoppable` is given a function that ends the run cleanly.
     """
+    task = personal_task(task, algorithm, seed)
     terms = Terms(
         plan=RunPlan.of(algorithm, rules),
         clients=clients,
