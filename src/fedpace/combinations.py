@@ -76,7 +76,7 @@ def _lacks_pull(a: Algorithm) -> bool:
 def _half_dynamic(a: Algorithm) -> bool:
     """One half of FedDyn without the other, or updates that arrive otherwise than they were made."""
     halves = isinstance(a.personal, DynamicTerm), isinstance(a.aggregate, DynamicMean)
-    exact = a.uplink == Plain() and a.clip is None and a.privacy is None
+    exact = a.uplink == Plain() and a.privacy is None
     return any(halves) and not (all(halves) and exact and isinstance(a.pace, Rounds))
 
 
@@ -189,9 +189,9 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda a: _lacks_pull(a),
     ),
     Refusal(
-        "one of FedDyn's halves (DynamicTerm, DynamicMean) without the other, in rounds of exact updates",
+        "one of FedDyn's halves (DynamicTerm, DynamicMean), and anything but the other in rounds of exact updates",
         "the server's sum must be that of the clients' linear terms",
-        "use DynamicTerm with DynamicMean and Rounds, without compression, clipping or privacy",
+        "use both with Rounds, without compression on the uplink and without privacy",
         lambda a: _half_dynamic(a),
     ),
     Refusal(

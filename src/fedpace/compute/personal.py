@@ -19,7 +19,9 @@ SAME = (  # of the task beneath, as they are
     *("batches", "call_s", "client_tests", "data", "device", "model", "multiply_accumulates", "network"),
     *("parts", "partition", "prepare", "running_statistics", "sizes", "solving", "warm_up"),
 )
-OF_A_MODEL = ("evaluate", "evaluate_with", "sums", "training_loss")  # functions of a whole model first
+OF_A_MODEL = (  # functions of a whole model
+    *("evaluate", "evaluate_clients", "evaluate_with", "sums", "training_loss"),
+)
 TENSORS = ("other_tensors", "tensors_with")  # likewise; they return what the layout does not have
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class DynamicTerm:
     experiments.
     """
 
+    own_models: ClassVar[bool] = False
     paired = True  # with the server's sum: if one of them is lost, both begin anew
 
     def parts(self, layout: Layout, batch_norm: Sequence[str]) -> Parts:
