@@ -89,6 +89,11 @@ class Algorithm:
         return replace(known, up=bound(self.up, layout), down=bound(self.down, layout))
 
     @property
+    def paired(self) -> bool:
+        """Whether what the server sums up and what clients remember must agree (SCAFFOLD, FedDyn)."""
+        return self.correction is not None or bool(getattr(self.personal, "paired", False))
+
+    @property
     def uplink(self) -> Uplink:
         return as_uplink(self.up)
 

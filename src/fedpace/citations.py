@@ -66,7 +66,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "VarianceReduced": ("wang2020",),
     "Ditto": ("li2021ditto",),
     "DynamicTerm": ("acar2021",),
-    "DynamicStep": ("acar2021",),
+    "DynamicMean": ("acar2021",),
     "Mixing": ("xie2019",),
     "Buffered": ("nguyen2022",),
     "Polled": ("wang2025",),

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedpace.aggregate import Cached, Mean, Mixing, Normalised, PerStep, Pooled, Weighted
+from fedpace.aggregate import Cached, DynamicMean, Mean, Mixing, Normalised, PerStep, Pooled, Weighted
 from fedpace.errors import ConfigError, require, require_flag
-from fedpace.link import Lazy, LazyModel
+from fedpace.link import Lazy, LazyModel, Plain
 from fedpace.local import SGD, Ditto, DynamicTerm
 from fedpace.pace import (
     Arrivals,
@@ -28,7 +28,6 @@ from fedpace.pace import (
     Uniform,
     WithReplacement,
 )
-from fedpace.server_opt import DynamicStep
 
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
@@ -75,10 +74,10 @@ def _lacks_pull(a: Algorithm) -> bool:
 
 
 def _half_dynamic(a: Algorithm) -> bool:
-    """One half of FedDyn without the other."""
-    halves = isinstance(a.personal, DynamicTerm), isinstance(a.server_opt, DynamicStep)
-    whole = all(halves) and isinstance(a.aggregate, Mean) and isinstance(a.pace, Rounds)
-    return any(halves) and not whole
+    """One half of FedDyn without the other, or updates that arrive otherwise than they were made."""
+    halves = isinstance(a.personal, DynamicTerm), isinstance(a.aggregate, DynamicMean)
+    exact = a.uplink == Plain() and a.privacy is None
+    return any(halves) and not (all(halves) and exact and isinstance(a.pace, Rounds))
 
 
 def _repeats(a: Algorithm) -> bool:
@@ -190,9 +189,9 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda a: _lacks_pull(a),
     ),
     Refusal(
-        "FedDyn's DynamicTerm or DynamicStep, and any server but both with Mean in rounds",
+        "one of FedDyn's halves (DynamicTerm, DynamicMean), and anything but the other in rounds of exact updates",
         "the server's sum must be that of the clients' linear terms",
-        "use DynamicTerm with DynamicStep, Mean and Rounds",
+        "use both with Rounds, without compression on the uplink and without privacy",
         lambda a: _half_dynamic(a),
     ),
     Refusal(

@@ -25,6 +25,7 @@ from fedpace.record.rows import Entry
 from fedpace.record.run.client_evaluation import ClientEvaluation
 from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.inference import OtherTensors
+from fedpace.record.run.own_models import OwnModels
 from fedpace.record.run.progress import shown
 from fedpace.record.run.reporter import Reporter, counts, reporter_of, under_way
 from fedpace.record.run.start import InitialLike, start_of, warn_of_unknown_account
@@ -61,6 +62,7 @@ def simulate(
     stop: StopLike | None = None,
     initial: InitialLike | None = None,
     client_metrics_every: int | None = None,
+    personalise: int | None = None,
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
@@ -84,6 +86,8 @@ def simulate(
     folder of a `Run.save`). `run.parent` says which.
     `client_metrics_every`: steps between measurements of every client (`run.client_metrics[version]`: values, mean,
     quartiles, worst tenth), and after the last; None: after the last step, where clients have their own test data.
+    Where the algorithm leaves clients with models of their own (fedper, ditto), these are measured.
+    `personalise`: local steps that each client takes on its own data before it is measured; nothing else depends on it.
 
     A run that fails raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is the partial
     run.
@@ -92,6 +96,7 @@ def simulate(
     kept = checkpoint is None and store is None
     allowed = "None for a run with checkpoints, which keep none of it"
     require(kept or client_metrics_every is None, "client_metrics_every", client_metrics_every, allowed)
+    require(kept or personalise is None, "personalise", personalise, allowed)
     _require_parts(algorithm, task, population)
     task = asked_for["task"] = personal_task(task, algorithm, seed)
     if asked_for.pop("store") is not None:
@@ -102,7 +107,8 @@ def simulate(
         warn_of_unknown_account(start)
     history = History(keep_models=keep_models, traces=traces)
     stopping = Stopping(_rules(stop, evaluate_every), watch.seconds)
-    each_client = ClientEvaluation(task, client_metrics_every)
+    own_models = OwnModels(task, algorithm.local, seed, personalise)
+    each_client = ClientEvaluation(own_models, client_metrics_every)
     told = (history, *observers, stopping, each_client)
     reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor, stopping.spent)
     processes = workers if compute == "pool" else 1
@@ -118,6 +124,7 @@ def simulate(
         solver.close()
         raise
 
+    each_client.clients = simulation.clients
     parent = {"parent": dict(start.parent)} if start.parent else {}
 
     def result() -> Run:

@@ -10,6 +10,7 @@ from fedpace.aggregate import (
     Bucketed,
     Cached,
     CenteredClip,
+    DynamicMean,
     GeometricMedian,
     Krum,
     Mean,
@@ -41,7 +42,6 @@ from fedpace.pace import (
     WithReplacement,
 )
 from fedpace.privacy import ClientDP
-from fedpace.server_opt import DynamicStep
 
 LOCAL = SGD(0.1, steps=1)
 DOCS = Path(__file__).parents[2] / "docs" / "combinations.md"
@@ -61,7 +61,7 @@ REFUSED = [
     dict(pace=Interrupting(2, 1.0), correction=Scaffold()),
     dict(personal=Ditto(), correction=Scaffold()),
     dict(personal=Ditto(), local=SGD(0.1, steps=1, momentum=0.5)),
-    dict(server_opt=DynamicStep()),
+    dict(aggregate=DynamicMean()),
     dict(local=Torch("torch.optim.Adam", steps=1, keep_state=True), pace=Replayed(3, 2)),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Mean()),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Pooled(None), up=Lazy("nla", tau=0.5)),

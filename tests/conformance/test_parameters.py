@@ -60,7 +60,7 @@ CONTRACT = {
     "mode": LAZY | COMPRESSED,
     "max_staleness": LAZY | COMPRESSED | {"lag", "two_way", "fedasync", "fedbuff"},
     "select": ALL - {"lag", "defedavg_iid", "asysg"},
-    "weighting": ROUNDS,
+    "weighting": ROUNDS - {"feddyn"},
     "tau_eff": NOVA,
     "prox_mu": NOVA | {"fedprox", "fedasync", "feddyn"},
     "momentum": NOVA | {"fedprox", "fedavg", "fedbn"} | LAYERED,
@@ -96,9 +96,9 @@ def test_an_algorithm_has_the_parameters_of_the_contract_and_its_own(name):
 def test_defaults_that_the_contract_names():
     batch = {name for name in CONTRACT["dispatch"] if parameters(name)["dispatch"].default == "batch"}
     assert batch == BUFFERED
-    samples = {name for name in ROUNDS if parameters(name)["weighting"].default == "samples"}
+    samples = {name for name in CONTRACT["weighting"] if parameters(name)["weighting"].default == "samples"}
     assert samples == {"fedprox", "fednova", "fednova_vr"}
-    assert {parameters(name)["weighting"].default for name in ROUNDS - samples} == {"uniform"}
+    assert {parameters(name)["weighting"].default for name in CONTRACT["weighting"] - samples} == {"uniform"}
     assert parameters("autonomous_fedgm")["history"].default is None
     assert parameters("ca2fl")["cache_bits"].default == 32  # unquantised
 

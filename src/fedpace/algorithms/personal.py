@@ -9,14 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
+from fedpace.aggregate import DynamicMean
 from fedpace.algorithm import Algorithm
 from fedpace.algorithms.named import named
-from fedpace.algorithms.parameters import Epochs, Synchronous, rounds, training
+from fedpace.algorithms.parameters import Epochs, LocalTraining, Select, Synchronous, rounds, training
 from fedpace.local import Ditto, DynamicTerm, Private
 from fedpace.local.personal.private import BATCH_NORM, LAST_LAYER
-from fedpace.server_opt import DynamicStep, Momentum
+from fedpace.server_opt import Momentum
 
 Patterns = str | Sequence[str]
+
+
+class SampledRounds(LocalTraining, total=False):
+    """Rounds of sampled clients that all count the same."""
+
+    clients_per_round: int | None
+    select: Select
 
 
 @named()
@@ -52,7 +60,14 @@ def fedrep(
     **shared: Unpack[Synchronous],
 ) -> Algorithm:
     """A common representation: a client first trains its private head, then the averaged body under that head."""
-    head = training({**shared, "steps": None, "epochs": head_epochs}, momentum=momentum)["local"]
+    alone: LocalTraining = {
+        "client_lr": shared["client_lr"],
+        "batch_size": shared["batch_size"],
+        "clip": None,
+        "steps": None,
+        "epochs": head_epochs,
+    }
+    head = training(alone, momentum=momentum)["local"]
     rules = rounds(shared, momentum=momentum)
     kept = Private(private, head)  # type: ignore[arg-type]
     return Algorithm(**rules, personal=kept, server_opt=Momentum(server_lr))
@@ -67,10 +82,10 @@ def ditto(*, lam: float = 0.1, server_lr: float = 1.0, **shared: Unpack[Synchron
 
 
 @named()
-def feddyn(*, prox_mu: float = 0.1, **shared: Unpack[Synchronous]) -> Algorithm:
+def feddyn(*, prox_mu: float = 0.1, **shared: Unpack[SampledRounds]) -> Algorithm:
     """Dynamic regularisation: linear terms on the clients and their sum on the server remove client drift.
 
     `prox_mu` is the paper's alpha. Unlike scaffold it sends nothing beside the update.
     """
-    rules = rounds(shared, prox_mu=prox_mu)
-    return Algorithm(**rules, personal=DynamicTerm(), server_opt=DynamicStep())
+    rules = rounds({**shared, "weighting": "uniform"}, prox_mu=prox_mu)
+    return Algorithm(**{**rules, "aggregate": DynamicMean()}, personal=DynamicTerm())

@@ -99,8 +99,9 @@ class Client:
         s.life.move(Event.BEGIN)
         try:
             start = self._received(parcel)
-            if self.config.algorithm.correction is not None:
+            if self.config.algorithm.paired:
                 self._start_generation(parcel.generation)
+            if self.config.algorithm.correction is not None:
                 control = CONTROL.decode(parcel.frames["control"], self.config.size)
                 correction = self.config.algorithm.correction.before(s.control, control)
         except Exception:
@@ -167,7 +168,7 @@ class Client:
     def _start_generation(self, generation: int) -> None:
         """Corrections began anew on the server: what this client remembers of them is void."""
         if generation != self.state.generation:
-            self.state.control, self.state.generation = None, generation
+            self.state.control, self.state.kept, self.state.generation = None, None, generation
 
     # ------------------------------------------------------------ the end of a session
 
@@ -321,9 +322,9 @@ class Client:
         s, slab = self.state, self.config.slab
         assert s.pending is not None, "what was sent left something to remember"
         kept: Memories = s.pending if slab is None else slab.keep(s.pending)
-        s.up, s.kept = kept.up, kept.kept
+        s.up = kept.up
         if s.upload is not None and s.upload.generation == s.generation:
-            s.control = kept.control
+            s.control, s.kept = kept.control, kept.kept
 
 
 def _parted(trained: Vector, size: int) -> tuple[Vector, Vector | None]:

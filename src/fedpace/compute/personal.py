@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -14,11 +14,14 @@ from fedpace.errors import require
 from fedpace.local.personal import Personal
 from fedpace.vector import Vector, freeze
 
+T = TypeVar("T")  # any task: one that trains, or what a server has, which only lays out a model
 SAME = (  # of the task beneath, as they are
     *("batches", "call_s", "client_tests", "data", "device", "model", "multiply_accumulates", "network"),
-    *("normalisers", "parts", "partition", "prepare", "running_statistics", "sizes", "solving", "warm_up"),
+    *("parts", "partition", "prepare", "running_statistics", "sizes", "solving", "warm_up"),
 )
-OF_A_MODEL = ("evaluate", "evaluate_with", "sums", "training_loss")  # functions of a whole model first
+OF_A_MODEL = (  # functions of a whole model
+    *("evaluate", "evaluate_clients", "evaluate_with", "sums", "training_loss"),
+)
 TENSORS = ("other_tensors", "tensors_with")  # likewise; they return what the layout does not have
 
 
@@ -30,7 +33,7 @@ class PersonalTask:
 
     def __init__(self, whole: Task, rule: Personal, seed: int) -> None:
         self.whole, self.rule, self.seed = whole, rule, seed
-        self.name, self.clients = whole.name, whole.clients
+        self.name, self.clients = whole.name, getattr(whole, "clients", 0)
         self.split = rule.parts(whole.layout, getattr(whole, "batch_norm", ()))
         self.layout = self.split.shared
 
@@ -47,6 +50,11 @@ class PersonalTask:
 
     def __repr__(self) -> str:
         return repr(self.whole)
+
+    @property
+    def normalisers(self) -> Mapping[str, int]:
+        """Layers whose statistics clients pool: none where models differ from client to client."""
+        return {} if self.split.private.size else getattr(self.whole, "normalisers", {})
 
     def initial(self, seed: int) -> Vector:
         """The shared parameters before training."""
@@ -81,11 +89,12 @@ class PersonalTask:
         return self.split.private.split(self._private)
 
 
-def personal_task(task: Task, algorithm: Algorithm, seed: int) -> Task:
+def personal_task(task: T, algorithm: Algorithm, seed: int) -> T:
     """The task as this algorithm trains it: itself, unless something stays on the clients."""
     rule = algorithm.personal
     if rule is None or isinstance(task, PersonalTask):
         return task
-    freezes = getattr(rule, "first", None) is None or getattr(task, "freezes", False)
-    require(freezes, "task", task.name, f"one that can leave parameters as they are, for {rule}")
-    return cast(Task, PersonalTask(task, rule, seed))
+    trains: Any = hasattr(task, "solve") and getattr(rule, "first", None) is not None
+    freezes = not trains or getattr(task, "freezes", False)
+    require(freezes, "task", task, f"one that can leave parameters as they are, for {rule}")
+    return cast(T, PersonalTask(cast(Task, task), rule, seed))

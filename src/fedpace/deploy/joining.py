@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fedpace.algorithm import Algorithm
+from fedpace.compute.personal import personal_task
 from fedpace.compute.protocol import Request
 from fedpace.deploy import messages
 from fedpace.deploy.memory import ClientMemory
@@ -79,10 +81,12 @@ class Joining:
         memory: ClientMemory | None = None,
         give_up_after_s: float | None = None,
     ) -> None:
-        self.task, self.transport, self.memory = task, transport, memory
+        self.whole, self.transport, self.memory = task, transport, memory
+        self.task: LocalTask = task  # as the run's algorithm trains it
         self.give_up_after_s = give_up_after_s
         owner = Owner() if owner is None else owner
-        self.participant = Participant(task.layout, task.initial, task.samples(data), data, owner)
+        about = (task.layout, task.initial, task.samples(data), data, owner)
+        self.participant = Participant(*about, self._fitted)
         if memory is not None:
             memory.load(self.participant)
         self._training: _Training | None = None
@@ -91,6 +95,10 @@ class Joining:
         self._task_is_free = asyncio.Lock()
         self._giving_up: asyncio.TimerHandle | None = None
         self._leaving = self._over = False
+
+    def _fitted(self, algorithm: Algorithm, seed: int) -> tuple[Layout, Callable[[int], Vector]]:
+        self.task = personal_task(self.whole, algorithm, seed)
+        return self.task.layout, self.task.initial
 
     async def run(self) -> str:
         """Take part until the server says that the run is over; why it ended."""
@@ -192,16 +200,17 @@ class Joining:
             self._training = _Training(reaction.train)
             self._in_thread(self._training.run, self.task)
         if reaction.evaluate is not None:
-            self._in_thread(self._sum if reaction.adds_up else self._measure, *reaction.evaluate)
+            work = self._sum if reaction.adds_up else self._measure
+            self._in_thread(work, *reaction.evaluate, self.participant.kept)
 
     def _stop(self) -> None:
         if self._training is not None:
             self._training.stopped.set()
 
-    def _measure(self, version: int, x: Vector, statistics: Vector | None) -> _Measured:
-        return _Measured(version, measure(self.task, x, statistics))
+    def _measure(self, version: int, x: Vector, statistics: Vector | None, kept: Vector | None) -> _Measured:
+        return _Measured(version, measure(self.task, x, statistics, kept))
 
-    def _sum(self, version: int, x: Vector, _: Vector | None) -> _Summed:
+    def _sum(self, version: int, x: Vector, *_: Vector | None) -> _Summed:
         return _Summed(version, add_up(self.task, x, self.participant.data))
 
     def _in_thread(self, work: Any, *about: Any) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from fedpace.algorithm import Algorithm
 from fedpace.client import Client, ClientConfig, Session
 from fedpace.deploy import messages
 from fedpace.deploy.measures import model_sha256
@@ -25,6 +26,7 @@ from fedpace.sim.training import request
 from fedpace.vector import Layout, Vector, freeze
 
 NO_RUN = bytes(16)
+Fitted = Callable[[Algorithm, int], tuple[Layout, Callable[[int], Vector]]]  # by algorithm and seed
 REUSE_ANY = -1  # any broadcast is wanted, also one that was trained on before
 
 
@@ -32,8 +34,15 @@ class Participant:
     """One client of a run; `number` and rules are known once the server has welcomed it."""
 
     def __init__(
-        self, layout: Layout, initial: Callable[[int], Vector], samples: float, data: int, owner: Owner
+        self,
+        layout: Layout,
+        initial: Callable[[int], Vector],
+        samples: float,
+        data: int,
+        owner: Owner,
+        fitted: Fitted | None = None,
     ):
+        self._fitted = fitted
         self.layout, self.initial, self.samples, self.data, self.owner = layout, initial, samples, data, owner
         self.envelope = Envelope(NO_RUN, NO_RUN)
         self.memory, self.plan_text, self.seed, self.rounds = Remembered(), "", 0, 0
@@ -51,6 +60,16 @@ class Participant:
         self._wants = False  # the server knows that it waits for a model
         self._paused = False
         self._reaction = Reaction()
+
+    def adopt(self, algorithm: Algorithm, seed: int) -> None:
+        """The model as this algorithm trains it: some parameters may stay on the client."""
+        if self._fitted is not None:
+            self.layout, self.initial = self._fitted(algorithm, seed)
+
+    @property
+    def kept(self) -> Vector | None:
+        """What local training keeps from one session to the next."""
+        return None if self.client is None else self.client.state.kept
 
     # ------------------------------------------------------------ what happened
 
@@ -141,6 +160,7 @@ class Participant:
             self._reaction.error = error
             return
         self.plan_text, self.seed, self.rounds = plan.text, header["seed"], header["rounds"]
+        self.adopt(plan.algorithm, self.seed)
         made = self._made_initial()
         if model_sha256(made) == header["initial"]:
             self._start(plan, header["client"], made)

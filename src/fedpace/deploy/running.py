@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fedpace.algorithm import Algorithm
+from fedpace.compute.personal import personal_task
 from fedpace.deploy import genesis
 from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.estimates import newest
@@ -88,6 +89,7 @@ async def serve_async(
     away.
     `stoppable` is given a function that ends the run cleanly.
     """
+    task = personal_task(task, algorithm, seed)
     terms = Terms(
         plan=RunPlan.of(algorithm, rules),
         clients=clients,

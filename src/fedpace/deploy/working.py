@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from fedpace.compute.personal import PersonalTask
 from fedpace.compute.protocol import Request
 from fedpace.tasks.pooling import statistics_size
 from fedpace.vector import Layout, Vector
@@ -31,12 +32,14 @@ def train(task: Any, request: Request, stopped: Callable[[], bool]) -> tuple[Vec
     return task.solve(request), request.steps
 
 
-def measure(task: Any, x: Vector, statistics: Vector | None) -> Mapping[str, float]:
-    """A client's own metrics of a model; none where it has no test samples."""
+def measure(task: Any, x: Vector, statistics: Vector | None, kept: Vector | None) -> Mapping[str, float]:
+    """A client's metrics of a model, or of its own where it keeps one; none where it has no test samples."""
     found: Mapping[str, float] = {}
     if getattr(task, "evaluate", None) is None:
         return found
-    if statistics is None:
+    if isinstance(task, PersonalTask) and (own := task.personal(x, kept)) is not x:
+        found = task.whole.evaluate(own)
+    elif statistics is None:
         found = task.evaluate(x)
     elif statistics.size == statistics_size(getattr(task, "normalisers", {})):
         found = task.evaluate_with(x, statistics)

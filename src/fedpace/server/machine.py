@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from fedpace.aggregate import DynamicMean
 from fedpace.aggregate.protocol import Aggregator, Contribution
 from fedpace.algorithm import Algorithm
 from fedpace.errors import DivergedError, ProtocolError, RemoteError, require, require_count
@@ -58,8 +58,6 @@ class Server(ServerView):
         if algorithm.privacy is not None:
             self._private = PrivateRun.of(algorithm.privacy, algorithm, clients, spent)
             algorithm = self._private.rules(algorithm, noise or SeededNoise(seed, self._private.before))
-        if fit := getattr(algorithm.server_opt, "for_clients", None):
-            algorithm = replace(algorithm, server_opt=fit(clients, algorithm.pace.per_step))
         self.algorithm, self.clients, self.seed, self.last = algorithm, clients, seed, last
         self.up, self.down = algorithm.uplink, algorithm.downlink
         self._journey = Journey(algorithm, self.up, seed)
@@ -115,7 +113,7 @@ class Server(ServerView):
         if unexpected := pace.expects(update, s.version, s.pace) or self._orders.late(update, s):
             s.counts.refused += 1
             return self._answer(update, False, unexpected)
-        if self.algorithm.correction is not None and update.generation != s.generation:
+        if self.algorithm.paired and update.generation != s.generation:
             s.counts.refused += 1
             gone = self._gone(update.client)
             return self._answer(update, False, "late: corrections began anew", steps=gone)
@@ -163,8 +161,9 @@ class Server(ServerView):
     def forget(self, client: int) -> None:
         """This client's memories are not those the server knows of: a lost disk, an old backup on either end.
 
-        Its next messages build on nothing, in both directions. Of corrections the server knows only the mean over all
-        clients, out of which nobody can take one client's share: they begin anew, for all of them.
+        Its next messages build on nothing, in both directions. Of corrections, and of FedDyn's linear terms, the server
+        knows only the mean over all clients, out of which nobody can take one client's share: they begin anew, for all
+        of them.
         """
         s = self.state
         s.counts.resyncs += 1
@@ -173,7 +172,9 @@ class Server(ServerView):
         self._parcel_key = None
         if self.algorithm.correction is not None:
             s.control = self.algorithm.correction.init(s.x, self.clients)
-            s.generation += 1
+        elif isinstance(rule := self.algorithm.aggregate, DynamicMean):
+            s.aggregate, s.settled = rule.begun_anew(s.aggregate), rule.begun_anew(s.settled)
+        s.generation += self.algorithm.paired
 
     def woke(self, now: float) -> Steps:
         """The time of `wake_at` has come."""

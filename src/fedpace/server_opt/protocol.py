@@ -19,7 +19,6 @@ class ServerOpt(Protocol):
 
         Nothing that went in is written to, the state included: a step that is not taken leaves it as it was.
         A rule with `checks_itself = True` raises NotFiniteError where the model or its state would not be
-        finite; for any other the server looks. One with `counts(state)` adds these counters to a run's. One with
-        `for_clients(clients, per_step)` returns by it the rule for a run of that size (`per_step` None: all clients).
+        finite; for any other the server looks. One with `counts(state)` adds these counters to a run's.
         """
         ...

@@ -75,6 +75,10 @@ class Quadratics:
         """The weighted mean objective, and the distance of `x` from its minimum."""
         return {"loss": self.training_loss(x), "distance": float(np.linalg.norm(x - self.optimum))}
 
+    def evaluate_client(self, x: Vector, client: int) -> Mapping[str, float]:
+        """F_i of a client's own model."""
+        return {"loss": self.objective(client, x)}
+
     def training_loss(self, x: Vector) -> float:
         """Σ n_i F_i(x) / Σ n_i."""
         distance = x - self.centers

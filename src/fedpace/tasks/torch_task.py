@@ -312,6 +312,14 @@ class TorchTask:
         name = "accuracy" if "accuracy" in rows[0] else "loss"
         return ClientSpread(name, np.array([row[name] for row in rows]), higher_is_better=name == "accuracy")
 
+    def evaluate_client(self, x: Vector, client: int) -> Mapping[str, float]:
+        """Loss and metrics of a client's own model on its own test data, or else its training data.
+
+        Running statistics come from its own data as well.
+        """
+        with self._evaluating():
+            return self._on_own_test(client, self._show(x, client))
+
     def _on_own_data(self, client: int, shown: nn.Module) -> dict[str, float]:
         return measured(shown, self.objective, self._data_here(client))
 
@@ -338,12 +346,21 @@ class TorchTask:
         ):
             yield
 
-    def _show(self, x: Vector) -> nn.Module:
-        """The network with the parameters `x` and the statistics that go with them, ready to be evaluated."""
+    def _show(self, x: Vector, client: int | None = None) -> nn.Module:
+        """The network with the parameters `x` and the statistics that go with them, ready to be evaluated.
+
+        These are of all clients, or of one where it has the two samples that a variance takes.
+        """
         x = np.asarray(x, self._flat.dtype)
         if self._solver is not None and (shown := self._solver.network(x)) is not None:
             return shown
-        return self._set(x)
+        if client is None or self.sizes[client] < 2:
+            return self._set(x)
+        self._flat.reset(x)
+        if layers := normalisers(self.network):
+            own = self._data_here(client)
+            renew(self.network, layers, self.objective, [len(own)], lambda _: own)
+        return self.network.eval()
 
     def _set(self, x: Vector) -> nn.Module:
         """The network itself, as `_show` describes it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedpace.errors import require, require_number
 from fedpace.local.personal.parts import Parts
@@ -34,6 +34,8 @@ class Ditto:
 
     lam: float = 0.1
     local: SGD | None = None
+
+    own_models: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         settle(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -26,10 +26,13 @@ class DynamicTerm:
         w_i ≈ argmin F_i(y) − ⟨g_i, y⟩ + α/2 ||y − w||²
         g_i ← g_i − α (w_i − w)                              the client's memory
 
-    `server_opt.DynamicStep` is the server's half. Nothing but w_i − w is sent.
+    `aggregate.DynamicMean` is the server's half. Nothing but w_i − w is sent.
     Sign: delta = w_i − w. Departures: the minimiser is approached by the local rule's steps, as in the paper's
     experiments.
     """
+
+    own_models: ClassVar[bool] = False
+    paired = True  # with the server's sum: if one of them is lost, both begin anew
 
     def parts(self, layout: Layout, batch_norm: Sequence[str]) -> Parts:
         return Parts(layout)

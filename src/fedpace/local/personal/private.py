@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedpace.errors import require
 from fedpace.local.personal.parts import Parts
@@ -41,6 +41,8 @@ class Private:
 
     patterns: tuple[str, ...] | str = (LAST_LAYER,)
     first: Any = None
+
+    own_models: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         settle(self)

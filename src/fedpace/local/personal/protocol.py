@@ -12,7 +12,7 @@ and changes only when an update is acknowledged, like every memory of a client.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from fedpace.local.personal.parts import Parts
 from fedpace.vector import Layout, Vector
@@ -24,7 +24,12 @@ Solve = Callable[["Request"], Vector]  # local training of the whole model
 
 
 class Personal(Protocol):
-    """A rule of personalisation: a frozen value."""
+    """A rule of personalisation: a frozen value.
+
+    `own_models`: whether clients end up with models of their own, or only train the server's with a memory.
+    """
+
+    own_models: ClassVar[bool]
 
     def parts(self, layout: Layout, batch_norm: Sequence[str]) -> Parts:
         """The parts of a model of this layout; `batch_norm` names the parameters of such layers."""
