@@ -18,7 +18,7 @@ from sqlalchemy import Text as Long
 from sqlalchemy.sql import func
 
 METADATA = MetaData()
-SCHEMA = 3  # the version of these tables; a new column must be nullable or have a default
+SCHEMA = 4  # the version of these tables; a new column must be nullable or have a default
 
 ABOUT = Table("fedpace", METADATA, Column("schema", Integer, nullable=False))
 
@@ -44,6 +44,7 @@ RUNS = Table(
     Column("summary", Long, nullable=False, server_default="{}"),
     Column("traffic", Long, nullable=False, server_default="{}"),
     Column("note", Long, nullable=False, server_default=""),  # why it ended early
+    Column("settings", Long, nullable=False, server_default=""),  # the parameters it was given, for a list
     Index("runs_by_fingerprint", "fingerprint"),
 )
 
