@@ -127,10 +127,18 @@ def test_a_clients_own_model_has_statistics_of_its_own_data() -> None:
     assert own != pytest.approx(both.evaluate(x)["loss"], rel=1e-3)
 
 
-def test_what_measures_nothing_or_keeps_nothing_is_refused(tmp_path) -> None:
+def test_a_checkpoint_changes_no_personalised_metric(tmp_path) -> None:
+    asked = {"rounds": 2, "personalise": 1, "client_metrics_every": 1}
+    plain = fedpace.simulate(algorithms.fedavg(steps=1), task(), **asked)
+    for _ in ("written", "read back"):
+        kept = fedpace.simulate(algorithms.fedavg(steps=1), task(), checkpoint=tmp_path, **asked)
+        assert list(kept.client_metrics) == [1, 2]
+        for version, found in kept.client_metrics.items():
+            assert found.values.tolist() == plain.client_metrics[version].values.tolist()
+
+
+def test_what_measures_nothing_is_refused() -> None:
     rule = algorithms.fedavg(steps=1)
     for personalise in (0, 1.5, True, "3"):
         with pytest.raises(ConfigError, match="personalise must be"):
             fedpace.simulate(rule, task(), rounds=1, personalise=personalise)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="personalise must be None for a run with checkpoints"):
-        fedpace.simulate(rule, task(), rounds=1, personalise=1, checkpoint=tmp_path)

@@ -93,10 +93,6 @@ def simulate(
     run.
     """
     asked_for = dict(locals())  # every argument, by name
-    kept = checkpoint is None and store is None
-    allowed = "None for a run with checkpoints, which keep none of it"
-    require(kept or client_metrics_every is None, "client_metrics_every", client_metrics_every, allowed)
-    require(kept or personalise is None, "personalise", personalise, allowed)
     _require_parts(algorithm, task, population)
     task = asked_for["task"] = personal_task(task, algorithm, seed)
     if asked_for.pop("store") is not None:
@@ -108,7 +104,7 @@ def simulate(
     history = History(keep_models=keep_models, traces=traces)
     stopping = Stopping(_rules(stop, evaluate_every), watch.seconds)
     own_models = OwnModels(task, algorithm.local, seed, personalise)
-    each_client = ClientEvaluation(own_models, client_metrics_every)
+    each_client = ClientEvaluation(own_models, client_metrics_every, history.client_metrics)
     told = (history, *observers, stopping, each_client)
     reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor, stopping.spent)
     processes = workers if compute == "pool" else 1
@@ -163,9 +159,11 @@ def simulate(
         checkpointer = None
         if checkpoint is not None:
             plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
-            asked = {"rounds": rounds, "evaluate_every": reporter.every, "keep_models": keep_models}
-            rounding = {"compute": solver.rounding} if solver.rounding else {}
-            about = identity(algorithm, task, population, seed, simulation.server.model, **asked, **rounding)
+            asked: dict[str, Any] = {"rounds": rounds, "evaluate_every": reporter.every}
+            asked["keep_models"] = keep_models
+            asked |= {"compute": solver.rounding} if solver.rounding else {}
+            asked |= _measured(client_metrics_every)
+            about = identity(algorithm, task, population, seed, simulation.server.model, **asked)
             checkpointer = open_now.enter_context(Checkpointer(plan, about, watch.seconds).opened())
         if progress:
             label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
@@ -216,6 +214,7 @@ def booked(
     evaluate_every: int | str | EvaluationInterval | None,
     stop: StopLike | None = None,
     initial: InitialLike | None = None,
+    client_metrics_every: int | None = None,
     **_: object,
 ) -> Booked:
     """What the run store is told of a run with these arguments."""
@@ -226,6 +225,7 @@ def booked(
     }
     if rules := _rules(stop, evaluate_every).repeatable:
         asked["stop"] = rules
+    asked |= _measured(client_metrics_every)
     start = start_of(initial, task, seed)
     known = {"papers": [paper.key for paper in papers(algorithm)], "partition": partition(task)}
     known |= {"parent": dict(start.parent)} if start.parent else {}
@@ -238,10 +238,16 @@ def booked(
         experiment=identity(algorithm, task, population, seed, start.x, **asked),
         arguments=store.arguments,
         about={**known, **store.about},
+        settings=store.settings,
         stopped_is_over=store.stopped_is_over,
         new=store.new,
         resumed=store.resumed,
     )
+
+
+def _measured(every: int | None) -> dict[str, Any]:
+    """How often clients are measured, as far as it makes another experiment."""
+    return {} if every is None else {"client_metrics_every": every}
 
 
 def _rules(stop: StopLike | None, evaluate_every: object) -> StopRules:

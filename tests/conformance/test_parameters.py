@@ -127,7 +127,7 @@ def test_an_unknown_parameter_is_answered_with_the_known_ones(name):
         getattr(algorithms, name)(client_rl=0.1, other=1)
     known = ", ".join(sorted(parameters(name)))
     assert str(caught.value) == (
-        f"parameter of {name} must be one of {known}; got 'client_rl' (did you mean client_lr?)"
+        f"did you mean client_lr? parameter of {name} must be one of {known}; got 'client_rl'"
     )
 
 

@@ -85,7 +85,7 @@ def test_defaults_suit_the_data():
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("digit",), "task must be one of cifar10, .*; got 'digit' .did you mean digits.."),
+        (("digit",), "did you mean digits. task must be one of cifar10, .*; got 'digit'"),
         (("digits:3",), "task must be one of .*; got 'digits:3'"),
         (("digits", 0), "clients must be a whole number >= 1; got 0"),
         (("digits", 1.5), "clients must be a whole number >= 1; got 1.5"),

@@ -1,5 +1,7 @@
 """Named algorithms: a few lines each that choose rules, under their paper's citation."""
 
+from typing import NoReturn
+
 from fedpace.algorithms.adaptive import fedadagrad, fedadam, fedams, fedyogi
 from fedpace.algorithms.buffered import ca2fl, fedasync, fedbuff, mf_ca2fl
 from fedpace.algorithms.compressed import fedaa, fedaca, fedbaca, fedbnlaca, fedcams, fednlaa, fednlaca, lag
@@ -9,6 +11,7 @@ from fedpace.algorithms.momentum import autonomous_fedgm, fedavgm, fedgm, fednag
 from fedpace.algorithms.personal import ditto, fedbn, feddyn, fedper, fedrep
 from fedpace.algorithms.two_way import two_way
 from fedpace.algorithms.unequal import fednova, fednova_vr, fedprox, scaffold
+from fedpace.errors import nearest, suggested
 
 __all__ = [
     "asysg",
@@ -50,3 +53,9 @@ __all__ = [
     "scaffold",
     "two_way",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """The usual error, with the algorithm that is likely meant."""
+    said = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(said if name.startswith("_") else suggested(nearest(name, __all__), said))

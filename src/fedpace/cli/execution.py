@@ -32,6 +32,7 @@ class Experiment:
     seed: int
     how: dict[str, Any]  # rounds, workers, compute, evaluate_every
     words: tuple[str, ...]  # what `fedpace run` must be told to do it again
+    settings: str = ""  # its parameters, for a list of runs
 
     def about(self) -> dict[str, str]:
         """What decides the outcome."""
@@ -54,6 +55,7 @@ def one_experiment(args: argparse.Namespace, task: Task | None = None) -> Experi
         args.seed,
         experiment.execution(args),
         words(args.algorithm, args, args.seed, args.set),
+        ", ".join(f"{name}={value}" for name, value in args.set),
     )
 
 
@@ -97,7 +99,9 @@ def execute(
 
     if store is None:
         return _unsaved(what, watch)
-    return simulated(what, watch, StoreAs(name, arguments=what.words, new=True, every=every))
+    return simulated(
+        what, watch, StoreAs(name, arguments=what.words, new=True, every=every, settings=what.settings)
+    )
 
 
 def simulated(what: Experiment, watch: Monitoring, store: StoreAs) -> Run:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import privacy
-from fedpace.cli.parser import count, processes, repeats, seed
+from fedpace.cli.parser import count, processes, repeats, seed, share
 from fedpace.cli.settable import settable
 from fedpace.cli.settings import build, distribute, setting
 from fedpace.errors import require, unknown
@@ -34,6 +34,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--partition", metavar="RULE", help="how samples are split over clients (default: the task's own)"
     )
     what.add_argument("--model", metavar="NAME", help="network (default: the task's own)")
+    what.add_argument(
+        "--client-test",
+        type=share,
+        metavar="SHARE",
+        help="hold back this share of every client's samples as its own test data (0.2)",
+    )
+    what.add_argument(
+        "--label-smoothing", type=share, metavar="S", help="of the loss that is trained on (0.1)"
+    )
     what.add_argument(
         "--population", metavar="P", help="devices: a preset, a distribution or a file; see `fedpace list`"
     )
@@ -170,15 +179,21 @@ def load_task(args: argparse.Namespace, seed: int) -> Task:
 
         return task_from(args.task)  # type: ignore[no-any-return]
     where = (getattr(args, "device", None) or "cpu", getattr(args, "precision", None) or "float32")
-    return tasks.load(args.task, args.clients, args.partition, args.model, seed, *where)
+    shares = (getattr(args, name, None) or 0.0 for name in ("client_test", "label_smoothing"))
+    return tasks.load(args.task, args.clients, args.partition, args.model, seed, *where, *shares)
 
 
 def _own_task(args: argparse.Namespace, seed: int) -> Task:
     from fedpace.study.trial import TaskOfSeed
 
-    for option in ("partition", "model", "device", "precision"):
+    for option in ("partition", "model", "device", "precision", "client_test", "label_smoothing"):
         given = getattr(args, option, None)
-        require(given is None, f"--{option}", given, f"decided by {args.task}, which makes the task")
+        require(
+            given is None,
+            f"--{option.replace('_', '-')}",
+            given,
+            f"decided by {args.task}, which makes the task",
+        )
     return TaskOfSeed(function_at(args.task, modules(args)))(seed)
 
 
@@ -221,4 +236,5 @@ def execution(args: argparse.Namespace) -> dict[str, Any]:
         **{name: getattr(args, name) for name in names},
         "stop": dict(args.stop) or None,
         "initial": initial(args.initial),
+        "client_metrics_every": args.client_metrics_every,
     }

@@ -29,6 +29,8 @@ _EXPERIMENT: dict[str, object] = {
     "rounds": Whole,
     "seed": Whole,
     "evaluate_every": (Whole, str),
+    "client_test": Number,
+    "label_smoothing": Number,
     "stop": dict,
     "dp": str,
     "compute": str,
@@ -38,7 +40,7 @@ _EXPERIMENT: dict[str, object] = {
     "name": str,
 }
 _OF_VERB: dict[str, dict[str, object]] = {
-    "run": {"initial": str, "track": [str], "checkpoint_every": (Whole, str)},
+    "run": {"client_metrics_every": Whole, "initial": str, "track": [str], "checkpoint_every": (Whole, str)},
     "compare": {"seeds": Whole, "target": dict, "baseline": str},
 }
 _TABLES: dict[str, object] = {"algorithm": str, "algorithms": (dict, [str]), "parameters": dict}

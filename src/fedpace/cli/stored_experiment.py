@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from fedpace.record.rows import Entry
 
 
+MEASURED = "client metrics every"
+
+
 def export(entries: Sequence[Entry], output: str, modules: str | None) -> int:
     """Write the experiment file of one run."""
     require(len(entries) == 1, "runs for an experiment file", [entry.name for entry in entries], "one run")
@@ -45,6 +48,7 @@ def _words(entry: Entry) -> list[str]:
         "seed": str(entry.seed),
         "evaluate-every": _interval(text.get("evaluate every", "None")),
         **({"population": _ours("population", text["population"])} if text["population"] != "None" else {}),
+        **({"client-metrics-every": text[MEASURED]} if MEASURED in text else {}),
         **({"compute": text["compute"].strip("'")} if "compute" in text else {}),
     }
     stop = stop_from(text.get("stop", "None")) or {}

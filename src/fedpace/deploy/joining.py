@@ -23,7 +23,7 @@ from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Discon
 from fedpace.deploy.working import LocalTask, add_up, measure, train
 from fedpace.errors import RemoteError
 from fedpace.untrusted import visible
-from fedpace.vector import Vector
+from fedpace.vector import Layout, Vector
 
 LOG = logging.getLogger("fedpace.deploy")  # who, when and how much; never data or weights
 

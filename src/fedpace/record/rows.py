@@ -41,6 +41,7 @@ class Entry:
     summary: Mapping[str, Any]
     traffic: Mapping[str, Any]
     note: str
+    settings: str  # the parameters it was given
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Listed:
     rounds: int
     status: str
     began: datetime
+    settings: str
     steps: int  # taken
     metrics: Mapping[str, float]  # of the newest step that was evaluated
 
@@ -79,7 +81,7 @@ _PRIVACY = {
 }
 _SHAPES: dict[str, object] = {
     "id": Whole,
-    **dict.fromkeys(("name", "status", "algorithm", "task", "fingerprint", "note"), str),
+    **dict.fromkeys(("name", "status", "algorithm", "task", "fingerprint", "note", "settings"), str),
     "began": datetime,
     "ended": (datetime, None),
     "seed": Whole,

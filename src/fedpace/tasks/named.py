@@ -13,7 +13,7 @@ from fedpace.client_spread import ClientSpread
 from fedpace.compute.device import Device
 from fedpace.compute.device import device as chosen_device
 from fedpace.display import html
-from fedpace.errors import require, require_count, unknown
+from fedpace.errors import require, require_count, require_number, unknown
 from fedpace.random import stream
 from fedpace.tasks import TASKS, networks
 from fedpace.tasks.client_datasets import ClientDatasets
@@ -24,8 +24,8 @@ from fedpace.tasks.datasets.synthetic import parameters, synthetic
 from fedpace.tasks.encode import Codes, Encoded, Encoding, Numbers, Pixels
 from fedpace.tasks.evaluation import by_stratum
 from fedpace.tasks.flat import FlatModule
-from fedpace.tasks.objective import CLASSIFICATION
-from fedpace.tasks.partition import Natural, Partition
+from fedpace.tasks.objective import classification
+from fedpace.tasks.partition import Natural, Partition, hold_back
 from fedpace.tasks.partition import partition as parsed
 from fedpace.tasks.partition.html import split_html
 from fedpace.tasks.torch_task import TorchTask
@@ -62,6 +62,7 @@ class LoadedTask(TorchTask):
     """A named data set, split over clients, and a named network on it.
 
     `seed` decides the partition; the initial model is decided by the seed that `initial` is given.
+    `client_test` is the share of each client's samples that is its own test data.
     """
 
     def __init__(
@@ -73,18 +74,23 @@ class LoadedTask(TorchTask):
         model: str,
         seed: int,
         device: Device | None = None,
+        client_test: float = 0.0,
+        label_smoothing: float = 0.0,
     ):
         self.data, self.defaults = data, defaults
         self.partition, self.model, self.seed = rule, model, seed
+        self.client_test, self.label_smoothing = client_test, label_smoothing
         labels, groups = data.labels(), data.groups_train
         self.parts = rule.split(labels, groups, clients, stream(seed, "partition"))
+        if client_test:
+            self.parts, held_back = hold_back(self.parts, client_test, seed)
+            self.client_tests = ClientDatasets(data, held_back, defaults.encoding)
         holdings = ClientDatasets(data, self.parts, defaults.encoding)
         test = Encoded(data.x_test, data.y_test, defaults.encoding)
         self._first: tuple[int, Vector] | None = None  # the last initial model asked for, and its seed
         self._shape = tuple(test.take(np.arange(1))[0].shape[1:])
-        super().__init__(
-            data.name, self._network(seed), CLASSIFICATION, holdings.sizes, holdings, test, device
-        )
+        objective = classification(label_smoothing)
+        super().__init__(data.name, self._network(seed), objective, holdings.sizes, holdings, test, device)
 
     def _network(self, seed: int) -> nn.Module:
         return networks.build(self.model, self.defaults.networks, self._shape, self.data.classes, seed)
@@ -98,9 +104,12 @@ class LoadedTask(TorchTask):
     def evaluate_clients(self, x: Vector) -> ClientSpread:
         """The accuracy each client can expect on new data like its own, from one pass over the test data.
 
-        By nature split: on the test samples of its own group. Else: accuracy per class, weighted by the
-        classes the client holds. (Text that is not split by nature: on its own training data.)
+        With test data held back: on those, client by client. By nature split: on the test samples of its own group.
+        Else: accuracy per class, weighted by the classes the client holds. (Text that is not split by nature: on its
+        own training data.)
         """
+        if self.client_tests is not None:
+            return super().evaluate_clients(x)
         trained, tested = self._strata
         if trained is None or tested is None:
             return super().evaluate_clients(x)
@@ -132,12 +141,18 @@ class LoadedTask(TorchTask):
     def __repr__(self) -> str:
         return (
             f"load({self.name!r}, clients={self.clients}, partition={self.partition}, "
-            f"model={self.model!r}, seed={self.seed}{self.device.text})"
+            f"model={self.model!r}, seed={self.seed}{self._options}{self.device.text})"
         )
+
+    @property
+    def _options(self) -> str:
+        """Those that are not the default, as they are given to `load`."""
+        given = {"client_test": self.client_test, "label_smoothing": self.label_smoothing}
+        return "".join(f", {name}={value!r}" for name, value in given.items() if value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (self.name, self.clients, self.partition, self.model, self.seed)
-        return load, (*arguments, self.device)
+        return load, (*arguments, self.device, "float32", self.client_test, self.label_smoothing)
 
 
 def load(
@@ -148,22 +163,31 @@ def load(
     seed: int = 0,
     device: str | Device = "cpu",
     precision: str = "float32",
+    client_test: float = 0.0,
+    label_smoothing: float = 0.0,
 ) -> LoadedTask:
     """The data set `name`, split over `clients` by `partition`, with the network `model`.
 
     Without `partition` and `model` the data set's own: the natural split where there is one, else iid; the
     network that suits it. `device`: cpu, cuda, cuda:1, mps, or auto: a GPU where there is one. `precision`: of the
-    forward and backward pass, float32, bf16 or fp16; the model that travels stays float32.
+    forward and backward pass, float32, bf16 or fp16; the model that travels stays float32. `client_test`: the share of
+    every client's samples that is held back as its own test data, for `run.client_metrics`. `label_smoothing`: of the
+    loss that is trained on; the loss that is reported is that of the true labels.
     """
     require(isinstance(name, str), "task", name, "a name such as 'digits'")
     require(isinstance(model, str | None), "model", model, "a name such as 'mlp', or None")
     defaults = task_defaults(name)
     require_count(clients, "clients")
     require_count(seed, "seed", low=0)
+    require_number(
+        client_test, "client_test", low=0, below=1, allowed="in [0, 1), a share of every client's samples"
+    )
+    require_number(label_smoothing, "label_smoothing", low=0, below=1, allowed="in [0, 1)")
     place = chosen_device(device, precision)
     rule = parsed(partition or defaults.partition)
     data = read(name, clients, seed)
-    return LoadedTask(data, defaults, clients, rule, model or defaults.model, seed, place)
+    chosen = model or defaults.model
+    return LoadedTask(data, defaults, clients, rule, chosen, seed, place, client_test, label_smoothing)
 
 
 def task_defaults(name: str) -> TaskDefaults:

@@ -22,7 +22,7 @@ from fedpace.tasks.autograd import AutogradSteps
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.cost import multiply_accumulates
 from fedpace.tasks.evaluation import measured
-from fedpace.tasks.examples import Batch, Examples
+from fedpace.tasks.examples import Batch, Examples, ExamplesByClient
 from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
 from fedpace.tasks.fast.order import planned
@@ -55,7 +55,7 @@ class TorchTask:
 
     stochastic = own_module = False
     freezes = True
-    client_tests: Sequence[Examples] | None = None  # test data of the clients' own, where they have it
+    client_tests: ExamplesByClient | None = None  # test data of the clients' own, where they have it
 
     def __init__(
         self,

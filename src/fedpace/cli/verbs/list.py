@@ -11,6 +11,7 @@ from fedpace.cli import show
 from fedpace.cli.experiment import algorithm_functions
 from fedpace.cli.parameters import MEANINGS
 from fedpace.cli.population import FORMS
+from fedpace.cli.wrapping import filled
 from fedpace.errors import unknown
 
 
@@ -78,11 +79,11 @@ def _one_algorithm(name: str) -> None:
     functions = algorithm_functions()
     if name not in functions:
         raise unknown("what to list", name, (*SECTIONS, *functions))
-    print(f"{name}: {inspect.getdoc(functions[name])}\n")
+    print(filled(f"{name}: {inspect.getdoc(functions[name])}"), end="\n\n")
     parameters = inspect.signature(functions[name]).parameters.values()
     rows = [(p.name, _default(p), MEANINGS.get(p.name, "")) for p in parameters]
     show.table(("--set NAME=VALUE", "default", "description"), rows, align="llt")
-    print("", *citations.papers(name), sep="\n")
+    print("", *(filled(str(paper)) for paper in citations.papers(name)), sep="\n")
 
 
 def _default(parameter: inspect.Parameter) -> str:

@@ -11,14 +11,15 @@ from fedpace.cli.experiment import add_modules
 from fedpace.cli.experiment_file import SUFFIX
 from fedpace.cli.parser import Parser
 from fedpace.errors import ConfigError
-from fedpace.untrusted import visible
+from fedpace.untrusted import short_lists, visible
 
 if TYPE_CHECKING:
     from fedpace.record.rows import Listed
     from fedpace.record.store.store import Entry, Store
 
-HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "started")
-DROPPABLE = ("started", "loss", "task", "seed", "algorithm", "accuracy", "steps")  # where lines are short
+HEADER = ("name", "algorithm", "settings", "task", "seed", "steps", "accuracy", "loss", "state", "started")
+DROPPABLE = ("started", "loss", "task", "seed", "algorithm", "steps", "accuracy")  # where lines are short
+MOST_SETTINGS = 40  # letters of a run's parameters
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +70,7 @@ def command(args: argparse.Namespace) -> int:
 def _list(store: Store) -> None:
     lines = [_row(store, run) for run in store.listing()]
     if lines:
-        listing.lines(HEADER, lines, align="lllrrrrll", droppable=DROPPABLE)
+        listing.lines(HEADER, lines, align="llllrrrrll", droppable=DROPPABLE)
     else:
         print(f"no saved runs in {store.home}")
 
@@ -78,6 +79,7 @@ def _row(store: Store, run: Listed) -> tuple[str, ...]:
     return (
         run.name,
         run.algorithm,
+        listing.shortened(short_lists(run.settings), MOST_SETTINGS),
         run.task,
         str(run.seed),
         f"{run.steps}/{run.rounds}",
@@ -100,7 +102,7 @@ def _show(store: Store, entry: Entry) -> None:
     print(entry.name)
     for name, text in facts:
         if text:
-            print(visible(f"  {name:<15}{text}"))
+            print(visible(f"  {name:<15}{short_lists(text)}"))
     run = artifacts.load(store, entry)
     if run.history:
         print()

@@ -17,13 +17,12 @@ class ClientEvaluation(Observer):
     """Measures clients every so many steps; None: after the last step, where they have test data of their own.
 
     With models of their own, or local steps before (`own.steps`), each client's model is measured, else the server's.
-    `clients` are those of the simulation, for what they keep.
+    `found`: what was measured, by version. `clients` are those of the simulation, for what they keep.
     """
 
-    def __init__(self, own: OwnModels, every: int | None) -> None:
-        self._own, self._every = own, every
+    def __init__(self, own: OwnModels, every: int | None, found: dict[int, ClientSpread]) -> None:
+        self._own, self._every, self.found = own, every, found
         self.clients: Mapping[int, Client] = {}
-        self.found: dict[int, ClientSpread] = {}
         task: Any = own.task
         self._personal = own.able and (own.are_personal or own.steps is not None)
         measures = self._personal or hasattr(task, "evaluate_clients")

@@ -83,6 +83,11 @@ class Run:
         return self.history[-1].virtual_seconds if self.history else 0.0
 
     @property
+    def clock(self) -> str:
+        """What its seconds are: virtual time, or just time in a deployment."""
+        return "time" if self.summary.get("compute") == "deployed" else "virtual time"
+
+    @property
     def bytes_up(self) -> int:
         return sum(record.bytes_up for record in self.history)
 
@@ -108,7 +113,7 @@ class Run:
         earlier = f" (at step {self.evaluated})" if self.evaluated not in (None, len(self.history)) else ""
         return (
             f"{self.name} on {self.task}: {metrics}{earlier} after {len(self.history)} steps,"
-            f" {format_seconds(self.virtual_seconds)} of virtual time,"
+            f" {format_seconds(self.virtual_seconds)} of {self.clock},"
             f" {format_bytes(self.bytes_up)} up and {format_bytes(self.bytes_down)} down"
         )
 

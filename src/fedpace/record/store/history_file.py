@@ -1,12 +1,13 @@
 """The history of a run beside its checkpoints: only ever appended to, and cut back to where a checkpoint stands.
 
-`history.jsonl` has one line for each step, activity and fate; `models.bin` the models one after another, where
-they are kept. A checkpoint says how many bytes of each belong to it, and their checksums.
+`history.jsonl` has one line for each step, measurement of clients, activity and fate; `models.bin` the models one
+after another, where they are kept. A checkpoint says how many bytes of each belong to it, and their checksums.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import zlib
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from fedpace.client_spread import ClientSpread
 from fedpace.errors import CheckpointError
 from fedpace.record import rows
 from fedpace.record.run.history import History
@@ -35,6 +37,7 @@ _KINDS: dict[str, dict[str, Any]] = {
         "session": Whole,
     },
     "fate": {"client": Whole, "session": Whole, "fate": str, "version": (Whole, None)},
+    "clients": {"version": Whole, "metric": str, "higher_is_better": bool, "values": [(Number, None)]},
 }
 _NOWHERE_ELSE = getattr(os, "O_NOFOLLOW", 0) | getattr(
     os, "O_NONBLOCK", 0
@@ -139,6 +142,8 @@ def _rows(history: History, at: Position) -> Iterator[list[object]]:
             learned,
             *_seldom(step),
         ]
+        if (measured := history.client_metrics.get(step.version)) is not None:
+            yield ["clients", step.version, measured.name, measured.higher_is_better, _values(measured)]
     for a in history.activities[at.activities :]:
         yield ["activity", a.client, a.start, a.end, a.kind, a.version, a.session]
     for fate in history.fates[at.fates :]:
@@ -152,6 +157,11 @@ def _seldom(step: StepRecord) -> list[float | int | None]:
     return [] if step.epsilon is None else [step.epsilon]
 
 
+def _values(measured: ClientSpread) -> list[float | None]:
+    """None where a client did not measure: JSON has no NaN."""
+    return [None if math.isnan(value) else value for value in measured.values.tolist()]
+
+
 def _take(row: list[Any], history: History) -> None:
     kind, *values = row
     if kind == "step":
@@ -163,6 +173,10 @@ def _take(row: list[Any], history: History) -> None:
         history.initial = found["metrics"]
     elif kind == "step":
         history.steps.append(rows.step(found))
+    elif kind == "clients":
+        measured = np.array(found["values"], np.float64)
+        spread = ClientSpread(found["metric"], measured, found["higher_is_better"])
+        history.client_metrics[found["version"]] = spread
     elif kind == "activity":
         history.activities.append(Activity(**found))
     else:

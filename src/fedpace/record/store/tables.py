@@ -44,6 +44,7 @@ RUNS = Table(
     Column("summary", Long, nullable=False, server_default="{}"),
     Column("traffic", Long, nullable=False, server_default="{}"),
     Column("note", Long, nullable=False, server_default=""),  # why it ended early
+    Column("settings", Long, nullable=False, server_default=""),  # the parameters it was given, for a list
     Index("runs_by_fingerprint", "fingerprint"),
 )
 

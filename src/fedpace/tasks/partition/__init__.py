@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fedpace.errors import ConfigError, nearest, require
+from fedpace.errors import ConfigError, nearest, require, suggested
 from fedpace.tasks.partition.dirichlet import Dirichlet, DirichletByClient
+from fedpace.tasks.partition.held_back import hold_back
 from fedpace.tasks.partition.iid import IID, Quantity
 from fedpace.tasks.partition.natural import Natural
 from fedpace.tasks.partition.rule import SIZES, Partition
@@ -23,6 +24,7 @@ __all__ = [
     "Partition",
     "Quantity",
     "Shards",
+    "hold_back",
     "partition",
 ]
 
@@ -45,8 +47,9 @@ def partition(text: str | Partition) -> Partition:
     name, _, rest = text.partition(":")
     if name not in _MAKERS:
         near = nearest(name, _MAKERS)
-        hint = f" (did you mean {visible(text.replace(name, near, 1))}?)" if near else ""
-        raise ConfigError(f"partition must be one of {', '.join(PARTITIONS)}; got {brief(text)}{hint}")
+        meant = visible(text.replace(name, near, 1)) if near else ""
+        said = f"partition must be one of {', '.join(PARTITIONS)}; got {brief(text)}"
+        raise ConfigError(suggested(meant, said))
     words = [word.strip() for word in rest.split(",")] if rest else []
     try:
         return _MAKERS[name](words)
