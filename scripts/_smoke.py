@@ -15,7 +15,7 @@ from torch import nn
 import fedpace
 
 FEDPACE = shutil.which("fedpace", path=sysconfig.get_path("scripts")) or "fedpace"
-COMPARISON = "compare fedavg ca2fl --task digits --clients 20 --rounds 10 --population half-normal:3 --set epochs=1 --quiet"
+COMPARISON = "compare fedavg ca2fl --task digits --clients 20 --rounds 10 --population half-normal:3 --quiet"
 
 
 def command(*words: str) -> str:

@@ -85,9 +85,14 @@ def _constructor(found: Definition) -> str:
                 return _signature(node, method=True, result=False)
     if not _dataclass_options(found):
         return ""
-    given = [_parameter(node) for _, node in fields(found)]
-    by_name = ["*"] if given and "kw_only=True" in _dataclass_options(found) else []
-    return f"({', '.join([*by_name, *given])})"
+    every = "kw_only=True" in _dataclass_options(found)
+    placed = [_parameter(node) for _, node in fields(found) if not (every or _is_keyword(node))]
+    named = [_parameter(node) for _, node in fields(found) if every or _is_keyword(node)]
+    return f"({', '.join([*placed, *(['*'] if named else []), *named])})"
+
+
+def _is_keyword(node: ast.AnnAssign) -> bool:
+    return node.value is not None and "kw_only=True" in ast.unparse(node.value)
 
 
 def _parameter(node: ast.AnnAssign) -> str:

@@ -142,6 +142,11 @@ def load(
     Without `partition` and `model` the data set's own: the natural split where there is one, else iid; the
     network that suits it. `device`: cpu, cuda, cuda:1, mps, or auto: a GPU where there is one. `precision`: of the
     forward and backward pass, float32, bf16 or fp16; the model that travels stays float32.
+
+    >>> from fedpace import tasks
+    >>> task = tasks.load("digits", clients=10, partition="dirichlet:0.5")
+    >>> task.clients, task.layout.size
+    (10, 2410)
     """
     require(isinstance(name, str), "task", name, "a name such as 'digits'")
     require(isinstance(model, str | None), "model", model, "a name such as 'mlp', or None")
