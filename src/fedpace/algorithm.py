@@ -43,6 +43,12 @@ class Algorithm:
 
     `clip` bounds the Euclidean length of every decoded update (and of a correction's vector): longer ones are
     scaled down and counted. `limits` bounds what clients claim.
+
+    >>> from dataclasses import replace
+    >>> from fedpace import aggregate, algorithms
+    >>> robust = replace(algorithms.fedavg(epochs=1), aggregate=aggregate.Median(), name="median")
+    >>> robust.name, robust.aggregate
+    ('median', Median(staleness=None))
     """
 
     local: Any  # 1: local training: SGD, or Torch for any optimizer of torch

@@ -89,7 +89,12 @@ def papers(what: Any) -> list[Paper]:
 
 
 def cite(what: Any) -> str:
-    """BibTeX entries for an algorithm's name, an `Algorithm` value or a `Run`."""
+    """BibTeX entries for an algorithm's name, an `Algorithm` value or a `Run`.
+
+    >>> import fedpace
+    >>> print(fedpace.cite("fedavgm").partition(",")[0])
+    @misc{hsu2019
+    """
     return "\n\n".join(paper.bibtex() for paper in papers(what))
 
 

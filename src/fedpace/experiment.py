@@ -91,6 +91,12 @@ def simulate(
 
     A run that fails raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is the partial
     run.
+
+    >>> import fedpace
+    >>> task = fedpace.tasks.quadratics([1.0, 2.0, 6.0])
+    >>> run = fedpace.simulate(fedpace.algorithms.fedavg(client_lr=0.1, steps=5), task, rounds=50)
+    >>> round(float(run.model[0]), 6), len(run.history), run.virtual_seconds
+    (3.0, 50, 50.0)
     """
     asked_for = dict(locals())  # every argument, by name
     _require_parts(algorithm, task, population)

@@ -13,7 +13,7 @@ def pages() -> dict[str, str]:
 
 
 def write(folder: Path) -> None:
-    """Write the pages; those that are as they were are left alone, others in the folder are removed."""
+    """Write the pages and draw their pictures; those that did not change are left alone, old ones removed."""
     wanted = {folder / path: text for path, text in pages().items()}
     for old in folder.rglob("*.md"):
         if old not in wanted:
@@ -22,3 +22,4 @@ def write(folder: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
+    algorithms.draw(folder)

@@ -53,7 +53,7 @@ def subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse
 
 
 def _usage(parser: argparse.ArgumentParser) -> str:
-    parser.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100)  # type: ignore[assignment]
+    parser.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100)
     return inspect.cleandoc(parser.format_usage()).removeprefix("usage: ")
 
 

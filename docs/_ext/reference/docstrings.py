@@ -7,6 +7,7 @@ import re
 from itertools import groupby
 
 LABELLED = re.compile(r"\n(?=(?:Sign|Departures|Variance|Wire|State|Cost): )")
+ARGUMENT = re.compile(r"`[^`]+`(?:(?:,| and) `[^`]+`)*: ")  # at the start of a line that explains it
 CODE_SPAN = re.compile(r"(`+[^`]*`+)")
 
 
@@ -41,10 +42,13 @@ def _shown(block: str) -> str:
 
 def _prose(block: str) -> str:
     """Lines, and below some of them others that are further in: those keep their columns."""
+    lines = block.split("\n")
+    if sum(bool(ARGUMENT.match(line)) for line in lines) > 1:
+        return escaped("\n".join(f"\n- {line}" if ARGUMENT.match(line) else line for line in lines)).strip()
     parts = []
     further_in = "    " if block.startswith("- ") else "  "
-    for inside, lines in groupby(block.split("\n"), key=lambda line: line.startswith(further_in)):
-        text = "\n".join(lines)
+    for inside, some in groupby(lines, key=lambda line: line.startswith(further_in)):
+        text = "\n".join(some)
         parts.append(_fenced(inspect.cleandoc("\n" + text), "text") if inside else escaped(text))
     return "\n\n".join(parts)
 

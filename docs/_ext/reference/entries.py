@@ -83,8 +83,16 @@ def _constructor(found: Definition) -> str:
         for node in _body(owner):
             if isinstance(node, Functions) and node.name == "__init__":
                 return _signature(node, method=True, result=False)
-    given = [_parameter(node) for _, node in fields(found)]
-    return f"({', '.join(given)})" if given and _is_dataclass(found) else "()" if _is_dataclass(found) else ""
+    if not _dataclass_options(found):
+        return ""
+    every = "kw_only=True" in _dataclass_options(found)
+    placed = [_parameter(node) for _, node in fields(found) if not (every or _is_keyword(node))]
+    named = [_parameter(node) for _, node in fields(found) if every or _is_keyword(node)]
+    return f"({', '.join([*placed, *(['*'] if named else []), *named])})"
+
+
+def _is_keyword(node: ast.AnnAssign) -> bool:
+    return node.value is not None and "kw_only=True" in ast.unparse(node.value)
 
 
 def _parameter(node: ast.AnnAssign) -> str:
@@ -102,9 +110,12 @@ def _default(value: ast.expr) -> str:
     return ast.unparse(value)
 
 
-def _is_dataclass(found: Definition) -> bool:
+def _dataclass_options(found: Definition) -> str:
+    """Its decorator, if it is a dataclass."""
     assert isinstance(found.node, ast.ClassDef)
-    return any("dataclass" in ast.unparse(each) for each in found.node.decorator_list)
+    return next(
+        (text for each in found.node.decorator_list if "dataclass" in (text := ast.unparse(each))), ""
+    )
 
 
 def _lineage(found: Definition) -> list[Definition]:

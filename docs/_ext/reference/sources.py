@@ -121,8 +121,10 @@ def _target(node: ast.AST) -> str:
 
 
 def comment(module: str, node: ast.AST) -> str:
-    line = lines(module)[node.end_lineno - 1] if getattr(node, "end_lineno", None) else ""
-    return line[node.end_col_offset :].partition("#")[2].strip() if line else ""
+    """The comment behind a statement, on its last line."""
+    if not isinstance(node, ast.stmt) or node.end_lineno is None:
+        return ""
+    return lines(module)[node.end_lineno - 1][node.end_col_offset :].partition("#")[2].strip()
 
 
 def bases(found: Definition) -> list[Definition]:

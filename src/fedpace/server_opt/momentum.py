@@ -33,6 +33,14 @@ class Momentum:
     η is the long-run step for every (β, ν): undamped heavy ball with rate γ is lr = γ / (1 − β).
     Sign: Δ_t is a displacement and is *added* (the paper subtracts x − y).
     Departures: none. b_0 = 0, no bias correction, as in the paper's proofs.
+
+    >>> import numpy as np
+    >>> from fedpace.server_opt import Momentum
+    >>> rule = Momentum(lr=1.0, beta=0.9, nu=1.0)
+    >>> x = np.zeros(2)
+    >>> x, state = rule.apply(x, np.array([1.0, -1.0]), rule.init(x))
+    >>> x
+    array([ 0.1, -0.1])
     """
 
     lr: float = 1.0

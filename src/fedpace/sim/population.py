@@ -42,6 +42,13 @@ class Population:
     `windows` says when each client is available: (client, from, to); without windows all clients always are.
     `hostile` says who attacks, and how.
     Where nothing is said of how long a session takes, it takes one second.
+
+    >>> import fedpace
+    >>> task = fedpace.tasks.quadratics([1.0, 2.0, 6.0])
+    >>> devices = fedpace.sim.Population(step_s=[0.1, 0.1, 2.0])
+    >>> run = fedpace.simulate(fedpace.algorithms.fedavg(steps=5), task, devices, rounds=2)
+    >>> run.virtual_seconds
+    20.0
     """
 
     solve_s: DeviceQuantity | None = None  # None: 0, or 1 where step_s and noise_s are 0 too

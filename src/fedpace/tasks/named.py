@@ -173,6 +173,11 @@ def load(
     forward and backward pass, float32, bf16 or fp16; the model that travels stays float32. `client_test`: the share of
     every client's samples that is held back as its own test data, for `run.client_metrics`. `label_smoothing`: of the
     loss that is trained on; the loss that is reported is that of the true labels.
+
+    >>> from fedpace import tasks
+    >>> task = tasks.load("digits", clients=10, partition="dirichlet:0.5")
+    >>> task.clients, task.layout.size
+    (10, 2410)
     """
     require(isinstance(name, str), "task", name, "a name such as 'digits'")
     require(isinstance(model, str | None), "model", model, "a name such as 'mlp', or None")

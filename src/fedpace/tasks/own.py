@@ -118,6 +118,15 @@ def from_torch(
     mode stay in it while training, unless the whole module is. `device` and `precision` are those of `tasks.load`;
     where the module is now makes no difference. `trainable`: patterns of the names of those parameters that are
     trained and travel (`"lora_*"`, `"head.*"`; any part of a name between dots will do); all others are frozen.
+
+    >>> import torch
+    >>> from fedpace import tasks
+    >>> x = torch.randn(60, 4)
+    >>> y = (x[:, 0] > 0).long()
+    >>> clients = [(x[:20], y[:20]), (x[20:40], y[20:40])]
+    >>> task = tasks.from_torch(torch.nn.Linear(4, 2), torch.nn.functional.cross_entropy, clients, (x[40:], y[40:]))
+    >>> task.clients, task.layout.size
+    (2, 10)
     """
     _require_in_place(model, loss, clients, test)
     _require_list(clients)

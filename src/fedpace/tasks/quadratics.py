@@ -122,6 +122,11 @@ def quadratics(
 
     `centers` b: (N,) or (N, d). `curvatures` H: None (identity), (N,) or (N, d, d). `weights`: real-valued
     sample counts, (N,). `initial`: a number or (d,).
+
+    >>> from fedpace import tasks
+    >>> task = tasks.quadratics([1.0, 2.0, 6.0])
+    >>> task.clients, float(task.optimum[0])
+    (3, 3.0)
     """
     b = _array(centers, "centers")
     require(b.ndim in (1, 2) and b.size > 0, "quadratics centers", b.shape, "of shape (N,) or (N, d)")

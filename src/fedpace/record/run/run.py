@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Run:
-    """One experiment: configuration, history, final model and cost."""
+    """One experiment: configuration, history, final model and cost.
+
+    >>> import fedpace
+    >>> task = fedpace.tasks.quadratics([1.0, 2.0, 6.0])
+    >>> run = fedpace.simulate(fedpace.algorithms.fedavg(steps=2), task, rounds=3)
+    >>> [record.version for record in run.history], run.bytes_up, sorted(run.metrics)
+    ([1, 2, 3], 252, ['distance', 'loss'])
+    """
 
     algorithm: Algorithm
     task: str
