@@ -72,6 +72,7 @@ STEPS = {
     "quafl": 140,
 }
 LOCAL_WORK = ("epochs", "steps")
+PANELS = ("server steps", "virtual seconds", "kB, both directions")
 
 
 def steps(name: str) -> int:
@@ -124,7 +125,7 @@ def _picture(pair: Mapping[str, Run]) -> Figure:
         for (label, each), colour in zip(pair.items(), ("#999999", COLOURS[0]), strict=False):
             for panel, values in zip(panels, _abscissae(each), strict=True):
                 panel.plot(values, [r.metrics["accuracy"] for r in each.history], color=colour, label=label)
-        for panel, title in zip(panels, ("server steps", "virtual seconds", "kB, both directions"), strict=True):
+        for panel, title in zip(panels, PANELS, strict=True):
             panel.set_xlabel(title)
         panels[0].set(ylabel="accuracy", ylim=(0, 1))
         panels[0].legend(loc="lower right")
