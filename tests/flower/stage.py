@@ -21,6 +21,13 @@ from fedpace.deploy.projects.settings import read_settings
 from fedpace.deploy.replay import Replay
 
 CLIENTS, NAME = 4, "study"
+LIGHT = """\
+import numpy as np
+from fedpace.tasks import quadratics
+
+def task():
+    return quadratics(np.arange(4.0 * 30).reshape(4, 30) % 7 / 8, weights=[1, 2, 3, 4])
+"""  # a client.py without torch: every message to a SuperNode is a new process
 PATIENCE_S = 600.0  # of a test, for what takes seconds
 PROGRAMS = Path(sys.executable).parent
 OFFLINE = {
@@ -62,10 +69,15 @@ class Stage:
         self.env |= {"FEDPACE_HOME": str(folder / "home"), "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
         self.connect("stage", self.port)
 
+    def lighten(self) -> None:
+        (self.app / "client.py").write_text(LIGHT, encoding="utf-8")
+
     def connect(self, name: str, port: int, root: Path | None = None) -> None:
         """A connection that `flwr` knows by this name."""
         secure = "insecure = true" if root is None else f'root-certificates = "{root}"'
-        text = f'[superlink]\ndefault = "{name}"\n[superlink.{name}]\naddress = "127.0.0.1:{port}"\n{secure}\n'
+        text = (
+            f'[superlink]\ndefault = "{name}"\n[superlink.{name}]\naddress = "127.0.0.1:{port}"\n{secure}\n'
+        )
         (self.folder / "flwr").mkdir(exist_ok=True)
         (self.folder / "flwr" / "config.toml").write_text(text, encoding="utf-8")
 

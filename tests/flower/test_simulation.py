@@ -38,7 +38,10 @@ def test_a_synchronous_algorithm_has_the_bits_of_simulate(name: str, simulation:
 
 @pytest.mark.parametrize(
     ("name", "algorithm"),
-    [("ca2fl", CA2FL), ("immediate", 'fedbuff(buffer=2, concurrency=3, client_lr=0.1, dispatch="immediate")')],
+    [
+        ("ca2fl", CA2FL),
+        ("immediate", 'fedbuff(buffer=2, concurrency=3, client_lr=0.1, dispatch="immediate")'),
+    ],
 )
 def test_an_asynchronous_one_equals_its_replay(name: str, algorithm: str, simulation: Stage) -> None:
     simulation.begin(name, algorithm, ROUNDS, "--federation-config", FEDERATION)
