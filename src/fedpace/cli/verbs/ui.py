@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Serve one page about all saved runs: live curves, comparisons, client timelines, the fleet.
+    """Serve a live page about runs, comparisons and the fleet.
 
     Prints its address once it answers. Whoever wants to change anything needs the token; reading needs it, too,
     with --private and wherever --host is not this machine alone.
