@@ -93,6 +93,14 @@ def amount(text: str) -> float:
     return number(text, low=0)
 
 
+def address(text: str) -> tuple[str, int]:
+    """`PORT` on this machine alone, or `HOST:PORT`, as argparse's `type`; port 0: a free one."""
+    host, _, port = text.rpartition(":")
+    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535 or ":" in text[:1]:
+        raise argparse.ArgumentTypeError(f"must be PORT or HOST:PORT, a port in 0..65535; got {brief(text)}")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
 def _reworded(message: str) -> str:
     if choice := _INVALID_CHOICE.fullmatch(message):
         allowed = [name.strip("' ") for name in choice["all"].split(",")]

@@ -25,7 +25,7 @@ from fedpace.deploy.measuring import Evaluate
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.owner import Owner
 from fedpace.deploy.plan import RunPlan
-from fedpace.deploy.serving import LINGER_S, Serving, Told
+from fedpace.deploy.serving import LINGER_S, Companion, Serving, Told
 from fedpace.deploy.terms import Terms
 from fedpace.deploy.transport import ClientTransport, ServerTransport
 from fedpace.disk.files import require_folder
@@ -72,6 +72,7 @@ async def serve_async(
     evaluate_every: int | str | EvaluationInterval | None = 1,
     rules: Rules | None = None,
     told: Sequence[Told] = (),
+    beside: Sequence[Companion] = (),
     linger_s: float = LINGER_S,
     stoppable: Callable[[Callable[[str], None]], None] | None = None,
 ) -> Run:
@@ -81,7 +82,8 @@ async def serve_async(
     have joined before the first model is sent (all with `in_order`, else one). `samples`: n_i of all clients, where
     they are known; otherwise what a client says when it first joins counts. `evaluate`: by the "server", by "clients"
     (weighted by samples), by "both"; "auto": by the server if the task has data. `rules`: of one's own, by name.
-    `told`: called with every step and the coordinator. `linger_s`: after the end, for clients that are away.
+    `told`: called with every step and the coordinator. `beside`: contexts that last as long as the run, such as its
+    fleet's status. `linger_s`: after the end, for clients that are away.
     `stoppable` is given a function that ends the run cleanly.
     """
     terms = Terms(
@@ -114,7 +116,7 @@ async def serve_async(
         )
         if stoppable is not None:
             stoppable(serving.stop)
-        await serving.run()
+        await serving.run(beside)
         run = outcome(begun, coordinator, serving.stopped, task)
         return replace(run, summary={**run.summary, "refused": serving.refused})
 

@@ -11,10 +11,12 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 from fedpace.deploy import inputs, messages
 from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.dispatching import Outgoing
+from fedpace.deploy.fleet.ledger import Ledger
 from fedpace.deploy.inputs import Input, InputKind
 from fedpace.deploy.journal import Journal
 from fedpace.deploy.measuring import Evaluate, Measuring
@@ -38,6 +40,7 @@ FRESH = {
 }  # of a client that comes from another run
 
 Told = Callable[[Step, Coordinator], None]
+Companion = Callable[["Serving"], AbstractAsyncContextManager[None]]  # lasts as long as the server runs
 
 
 class Serving:
@@ -60,6 +63,8 @@ class Serving:
         self.coordinator, self.transport, self.journal = coordinator, transport, journal
         self.told, self.linger_s = told, linger_s
         self.rejected: Counter[str] = Counter()
+        self.ledger = Ledger()
+        self.settled = asyncio.Lock()  # free: the coordinator is between two batches, and may be looked at
         self.stopped: str | None = None
         self._incarnation, self._clock = incarnation, clock
         self._began, self._before = clock(), coordinator.state.now
@@ -92,13 +97,13 @@ class Serving:
         self.stopped = reason
         self._happened.put_nowait(None)
 
-    async def run(self) -> None:
+    async def run(self, beside: Sequence[Companion] = ()) -> None:
         listening = asyncio.ensure_future(self._listen())
         try:
-            await self._submit([inputs.started(self.now, self._incarnation)])
-            while not self.coordinator.finished and self.stopped is None:
-                await self._next_batch(self._wait_s())
-            await self._end()
+            async with AsyncExitStack() as accompanied:
+                for companion in beside:
+                    await accompanied.enter_async_context(companion(self))
+                await self._run()
         finally:
             listening.cancel()
             self.measuring.cancel()
@@ -106,6 +111,12 @@ class Serving:
                 self._getting.cancel()
             await self.transport.close()
             self.journal.close(self.coordinator if self._sound else None)
+
+    async def _run(self) -> None:
+        await self._submit([inputs.started(self.now, self._incarnation)])
+        while not self.coordinator.finished and self.stopped is None:
+            await self._next_batch(self._wait_s())
+        await self._end()
 
     async def _listen(self) -> None:
         while True:
@@ -196,7 +207,9 @@ class Serving:
 
     async def _submit(self, happened: list[Input]) -> None:
         """Journal, handle, flush; then send."""
-        out, steps = await to_the_end(self._handle, happened)
+        async with self.settled:
+            out, steps = await to_the_end(self._handle, happened)
+        self.ledger.enter(happened, out, self.now)
         for client, message in out:
             self.transport.send(client, self.coordinator.envelope.pack(message))
         for step in steps:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 Buffer = bytes | bytearray | memoryview
 
@@ -43,6 +43,22 @@ class Arrived:
 
 
 TransportEvent = Connected | Disconnected | Arrived
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """How a transport sees one client at this moment."""
+
+    heard_s_ago: float | None = None  # its last byte; None: unknown
+    is_silent: bool = False  # it should have been heard of by now
+    is_suspended: bool = False
+
+
+@runtime_checkable
+class Observable(Protocol):
+    """A transport that knows how its clients are; others tell only who came and went."""
+
+    def presences(self) -> Mapping[int, Presence]: ...
 
 
 class ServerTransport(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from fedpace import tasks
 from fedpace.cli import main
 from fedpace.deploy.projects.serving import StudyFolder
 from fedpace.errors import ConfigError
+from fedpace.record import fleet
+from fedpace.record.store.store import Store
 
 TASK = """\
 from fedpace.tasks import quadratics
@@ -70,6 +73,27 @@ def test_server_and_clients_as_processes_end_as_their_journal_says(pacing: str, 
         task = tasks.quadratics([[0.0, 1.0], [2.0, -1.0], [5.0, 3.0]], weights=[1, 2, 3])
         simulated = fedpace.simulate(algorithm, task, rounds=6)
         assert live["model_sha256"] == json.loads(simulated.to_json())["model_sha256"]
+    the_fleets_last_status_agrees_with_the_history()
+
+
+def the_fleets_last_status_agrees_with_the_history() -> None:
+    store = Store()
+    status, history = fleet.latest(store, "study-try"), store.history(store.number("study-try"))
+    assert status is not None and time.time() - 600 < status.time < time.time()
+    assert (status.step, status.steps) == (len(history), 6) and status.step_rate > 0
+    assert status.bytes_up >= sum(step.bytes_up for step in history) > 0
+    assert status.bytes_down >= sum(step.bytes_down for step in history) > 0
+    assert sum(client.bytes_up for client in status.clients) == status.bytes_up
+    assert sum(client.bytes_down for client in status.clients) == status.bytes_down
+    counters = store["study-try"].counters
+    outcomes = ("taken", "refused", "malformed", "not_finite", "duplicates")
+    answered = sum(client.updates + client.refused for client in status.clients)
+    assert answered == sum(counters[name] for name in outcomes)
+    assert [client.state for client in status.clients] == ["offline"] * 3 and status.online == 0
+    for client in status.clients:
+        assert client.last_seen is not None and status.time - 600 < client.last_seen <= status.time
+        assert client.updates == 0 or client.round_trip is not None and client.round_trip > 0
+    assert {alarm.kind for alarm in status.alarms} <= {"updates_refused"}
 
 
 def test_a_new_study_is_small_and_ready(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

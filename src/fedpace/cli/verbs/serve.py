@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import deployed
+from fedpace.cli.parser import address
 from fedpace.disk import files
+
+if TYPE_CHECKING:
+    from fedpace.record import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log", metavar="FILE", help="append who came and went, and every step, to this file"
     )
+    parser.add_argument(
+        "--metrics",
+        type=address,
+        metavar="[HOST:]PORT",
+        help="answer GET /metrics with the fleet's status as Prometheus text (default host: 127.0.0.1)",
+    )
     deployed.add_output_options(parser)
 
 
@@ -28,6 +39,7 @@ def command(args: argparse.Namespace) -> int:
     Listens until all server steps are taken. Everything that arrives is in a journal before it is acknowledged:
     after any end, a crash included, the same command continues where it was.
     """
+    from fedpace.deploy.fleet.page import MetricsPage
     from fedpace.deploy.projects.serving import StudyFolder, serve_study
 
     if args.log:
@@ -40,10 +52,14 @@ def command(args: argparse.Namespace) -> int:
         deployed.warn_of_expiry(identities)
     what = f"{study.algorithm.name} at {host}:{port}, plan {study.plan.digest.hex()}"
     print(f"{study.settings.name}: {what}", file=sys.stderr)
-    listen = study.listening(identities)
-    return deployed.run_and_show(
-        args,
-        study,
-        lambda **watched: serve_study(study, listen, in_order=args.in_order, **watched),
-        f"to continue: fedpace serve {args.study}",
-    )
+    listen, metrics = study.listening(identities), None
+    if args.metrics:
+        its_host, its_port = args.metrics
+        metrics = MetricsPage(its_host, its_port, lambda where: print(f"metrics: {where}", file=sys.stderr))
+
+    def work(**watched: Any) -> Run:
+        return serve_study(
+            study, listen, in_order=args.in_order, identities=identities, metrics=metrics, **watched
+        )
+
+    return deployed.run_and_show(args, study, work, f"to continue: fedpace serve {args.study}")

@@ -6,10 +6,14 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from fedpace.algorithm import Algorithm
 from fedpace.deploy.coordinator import Coordinator
+from fedpace.deploy.fleet.alarms import Surroundings
+from fedpace.deploy.fleet.page import MetricsPage
+from fedpace.deploy.fleet.reporting import FleetReports, Sink
 from fedpace.deploy.identity.enrolment import Identities
 from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.projects.program import Program
@@ -18,7 +22,7 @@ from fedpace.deploy.projects.templates import IDENTITIES
 from fedpace.deploy.running import serve
 from fedpace.deploy.websocket.server import WebsocketServer
 from fedpace.errors import ConfigError
-from fedpace.record import Run
+from fedpace.record import Run, fleet
 from fedpace.record.store import booking
 from fedpace.record.store.booked import Booked
 from fedpace.record.store.store import Entry, Store
@@ -79,10 +83,18 @@ def serve_study(
     store: Store | None,
     in_order: bool = False,
     observers: Sequence[Observer] = (),
+    identities: Identities | None = None,
+    metrics: MetricsPage | None = None,
 ) -> Run:
-    """Serve the study's run of this name to its end; saved in the store, if there is one, from its beginning on."""
+    """Serve the study's run of this name to its end; saved in the store, if there is one, from its beginning on.
+
+    `identities`: watched for certificates that expire. `metrics`: where the fleet's status is shown.
+    """
     with _saved(study, name, store) as saving:
         watching = [*observers, *saving.observers]
+        reports = _reports(
+            study, name, identities, [*saving.sinks, *([] if metrics is None else [metrics.take])]
+        )
         settings = study.settings
         run = serve(
             study.algorithm,
@@ -101,8 +113,17 @@ def serve_study(
             evaluate_every=settings.evaluate_every,
             rules=study.program.rules,
             told=[_telling(watching)],
+            beside=[*([] if metrics is None else [metrics.beside]), reports.beside],
         )
-        return saving.finished(replace(run, summary={**run.summary, "name": name}))
+        known = {"name": name, "fleet_reports_failed": reports.failed}
+        return saving.finished(replace(run, summary={**run.summary, **known}))
+
+
+def _reports(
+    study: StudyFolder, name: str, identities: Identities | None, sinks: Sequence[Sink]
+) -> FleetReports:
+    place, reserve = study.settings.folder, study.settings.journal.reserve_bytes
+    return FleetReports(name, sinks, Surroundings(place, reserve, identities).alarms)
 
 
 def _telling(observers: Sequence[Observer]) -> Callable[[Step, Coordinator], None]:
@@ -119,6 +140,7 @@ class _Unsaved:
     """A run that no store is told of."""
 
     observers: Sequence[Observer] = ()
+    sinks: Sequence[Sink] = ()
 
     def finished(self, run: Run) -> Run:
         return run
@@ -135,6 +157,10 @@ class _Saving:
     @property
     def observers(self) -> Sequence[Observer]:
         return [self.writer]
+
+    @property
+    def sinks(self) -> Sequence[Sink]:
+        return [partial(fleet.write, self.store, self.entry.id)]
 
     def finished(self, run: Run) -> Run:
         """The history as it is in the end: metrics come later than the steps they belong to."""

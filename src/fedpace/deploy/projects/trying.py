@@ -47,7 +47,15 @@ def try_study(
             ended.enter_context(_clients(study, identities, clients))
             return transport
 
-        return serve_study(study, listen, name=name, store=store, in_order=in_order, observers=observers)
+        return serve_study(
+            study,
+            listen,
+            name=name,
+            store=store,
+            in_order=in_order,
+            observers=observers,
+            identities=identities,
+        )
 
 
 @contextlib.contextmanager

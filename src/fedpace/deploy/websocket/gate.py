@@ -65,6 +65,10 @@ class Gate:
         """End a suspension."""
         self._records.pop(client, None)
 
+    def suspended(self, now: float) -> list[int]:
+        """Clients that are kept out for a while."""
+        return [client for client, record in self._records.items() if now < record.suspended_until]
+
     def _record(self, client: int) -> _Record:
         return self._records.setdefault(client, _Record())
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fedpace.deploy.identity.peers import PeerCertificate
-from fedpace.deploy.transport import Arrived, Connected, Disconnected, TransportEvent
+from fedpace.deploy.transport import Arrived, Connected, Disconnected, Presence, TransportEvent
 from fedpace.deploy.websocket.chunks import ViolationError
 from fedpace.deploy.websocket.conversation import Conversation
 from fedpace.deploy.websocket.gate import Gate
@@ -128,6 +128,16 @@ class Seats:
             seat.progress, seat.progress_at = place, now
         elif now - seat.progress_at > self._limits.stall_seconds:
             raise ViolationError("stalled", "an upload made no progress")
+
+    def presences(self, now: float) -> dict[int, Presence]:
+        """Who has a link; silent: it has no connection, or did not say a word for two heartbeats."""
+        return {client: self._presence(seat, now) for client, seat in self._seats.items()}
+
+    def _presence(self, seat: Seat, now: float) -> Presence:
+        if seat.conversation is None:
+            return Presence(now - seat.away_since, is_silent=True)
+        heard_s_ago = now - seat.conversation.channel.pulse.heard_at
+        return Presence(heard_s_ago, is_silent=heard_s_ago > 2 * self._limits.heartbeat_s)
 
     def deliver(self, link: Link, body: MessageBody) -> None:
         """A whole message for the driver, unless its link has ended meanwhile."""

@@ -18,7 +18,7 @@ from websockets.http11 import Response
 
 from fedpace.deploy.identity.enrolment import Identities
 from fedpace.deploy.identity.peers import PeerCertificate, peer_of
-from fedpace.deploy.transport import Buffer, TransportEvent
+from fedpace.deploy.transport import Buffer, Presence, TransportEvent
 from fedpace.deploy.websocket.addresses import PATH, require_loopback
 from fedpace.deploy.websocket.chunks import ViolationError
 from fedpace.deploy.websocket.conversation import Channel, Conversation, FarewellError
@@ -123,6 +123,13 @@ class WebsocketServer:
     def lift_suspension(self, client: int) -> None:
         """Let a suspended client in again."""
         self._gate.lift(client)
+
+    def presences(self) -> dict[int, Presence]:
+        """Clients with a link, and those that are kept out."""
+        now = self._clock()
+        return self._seats.presences(now) | {
+            client: Presence(is_suspended=True) for client in self._gate.suspended(now)
+        }
 
     async def close(self) -> None:
         """Stop listening, send what is queued, say goodbye; at most `closing_seconds`."""

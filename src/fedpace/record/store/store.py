@@ -27,7 +27,7 @@ from fedpace.record import rows
 from fedpace.record.rows import LISTED, NAME, NAMES, Entry, Listed
 from fedpace.record.store import owner
 from fedpace.record.store.database import add_columns, engine, plain_errors
-from fedpace.record.store.tables import ABOUT, ANNOTATIONS, METADATA, RUNS, SCHEMA, STEPS
+from fedpace.record.store.tables import ABOUT, ANNOTATIONS, FLEET, METADATA, RUNS, SCHEMA, STEPS
 from fedpace.untrusted import Number, fits
 
 if TYPE_CHECKING:
@@ -138,6 +138,13 @@ class Store:
             connection.execute(
                 sql.update(RUNS).where(RUNS.c.id == run).values(status=status, ended=ended, **plain)
             )
+
+    def set_fleet(self, run: int, status: str) -> None:
+        """The newest status of a deployed run's fleet, in the place of the one before."""
+        with self._writing() as connection:
+            mine = sql.update(FLEET).where(FLEET.c.run == run).values(status=status)
+            if connection.execute(mine).rowcount == 0:
+                connection.execute(sql.insert(FLEET).values(run=run, status=status))
 
     def delete(self, name: str) -> None:
         """Forget a run and its files, also one that is damaged; a symbolic link goes, and what it names stays."""
@@ -257,6 +264,13 @@ class Store:
         return [
             (rows.record(row), row.real_seconds if fits(row.real_seconds, Number) else None) for row in found
         ]
+
+    def fleet(self, name: str | None = None) -> dict[str, object]:
+        """The newest status of every fleet by its run's name, or of this run's; as it is in the database."""
+        query = sql.select(RUNS.c.name, FLEET.c.status).join(FLEET).order_by(RUNS.c.id)
+        query = query if name is None else query.where(RUNS.c.name == name)
+        with self._reading() as connection:
+            return {str(row.name): row.status for row in connection.execute(query)}
 
     def real_seconds(self, run: int) -> list[float]:
         """When each step happened, since the run began; a step whose time is unknown has that of the one before."""

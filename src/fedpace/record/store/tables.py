@@ -18,7 +18,7 @@ from sqlalchemy import Text as Long
 from sqlalchemy.sql import func
 
 METADATA = MetaData()
-SCHEMA = 3  # the version of these tables; a new column must be nullable or have a default
+SCHEMA = 3  # the version of their columns, which must be nullable or have a default; missing tables are made
 
 ABOUT = Table("fedpace", METADATA, Column("schema", Integer, nullable=False))
 
@@ -71,4 +71,11 @@ ANNOTATIONS = Table(
     Column("run", Integer, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
     Column("note", Long, nullable=False),
     Column("tags", Long, nullable=False),
+)
+
+FLEET = Table(
+    "fleet",
+    METADATA,
+    Column("run", Integer, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("status", Long, nullable=False),  # the newest of a deployed run
 )
