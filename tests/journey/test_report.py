@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 import pytest
+from tests.browser import Browser, require_browser
 
 from fedpace.cli import main
 
 SMALL = "--clients 12 --rounds 8 --model softmax --partition dirichlet:0.5 --population half-normal:2"
-QUIET = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --hide-scrollbars"
-)
 CHARTS = 6 + 4 + 4 + 2 + 1  # curves, timelines, staleness, participation and accuracy, partition, traffic
 ALGORITHMS = ("fedavg", "fedbuff", "ca2fl", "defedavg_niid")
 
@@ -47,70 +38,15 @@ def test_compare_and_report_on_digits(report: Path) -> None:
     assert (report.parent / "compare.png").read_bytes().startswith(b"\x89PNG")
 
 
-class Browser:
-    """Headless Chromium, spoken to over WebDriver."""
-
-    def __init__(self, folder: Path, *, width: int, height: int, mobile: bool) -> None:
-        self._driver = subprocess.Popen(
-            ["chromedriver", "--port=0", "--log-level=SEVERE"], stdout=subprocess.PIPE, text=True
-        )
-        assert self._driver.stdout is not None
-        line = next(line for line in self._driver.stdout if "started successfully on port" in line)
-        self._url = f"http://127.0.0.1:{line.rstrip().rstrip('.').rsplit(' ', 1)[1]}"
-        size, profile = f"--window-size={width},{height}", f"--user-data-dir={folder}"
-        options: dict[str, Any] = {"args": [*QUIET.split(), size, profile]}
-        if mobile:
-            options["mobileEmulation"] = {
-                "deviceMetrics": {"width": width, "height": height, "pixelRatio": 1.0}
-            }
-        wanted = {
-            "goog:chromeOptions": options,
-            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
-        }
-        session = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
-        self._session = f"/session/{session['sessionId']}"
-
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        request = Request(self._url + path, data, {"Content-Type": "application/json"}, method=method)
-        for _ in range(100):
-            try:
-                with urlopen(request, timeout=60) as answer:
-                    return json.load(answer)["value"]
-            except URLError as error:
-                if not isinstance(error.reason, ConnectionRefusedError):
-                    raise
-                time.sleep(0.1)
-        raise TimeoutError("chromedriver does not answer")
-
-    def open(self, file: Path) -> None:
-        self._ask("POST", f"{self._session}/url", {"url": file.as_uri()})
-
-    def evaluate(self, script: str) -> Any:
-        return self._ask("POST", f"{self._session}/execute/sync", {"script": script, "args": []})
-
-    def log(self, kind: str) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self._ask("POST", f"{self._session}/se/log", {"type": kind})
-        return entries
-
-    def close(self) -> None:
-        self._ask("DELETE", self._session)
-        self._driver.terminate()
-        self._driver.wait()
-        assert self._driver.stdout is not None
-        self._driver.stdout.close()
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("width", "height", "mobile"), [(1400, 900, False), (400, 844, True)], ids=["desktop", "telephone"]
 )
 def test_the_page_in_a_browser(report: Path, tmp_path: Path, width: int, height: int, mobile: bool) -> None:
-    if not (shutil.which("chromedriver") and shutil.which("chromium")):
-        pytest.skip("needs Chromium: apt-get install chromium chromium-driver")
+    require_browser()
     browser = Browser(tmp_path / "profile", width=width, height=height, mobile=mobile)
     try:
-        browser.open(report)
+        browser.open(report.as_uri())
         assert browser.evaluate("return innerWidth") == width
         charts = browser.evaluate(
             "return [...document.querySelectorAll('svg.chart')].map(c => [c.clientWidth, c.clientHeight])"

@@ -7,10 +7,11 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from fedpace.dashboard import history, runs, session, shipped, watching
+from fedpace.dashboard import actions, fleet, history, runs, session, shipped, watching
 from fedpace.dashboard.access import Access
 from fedpace.dashboard.answers import HANDLERS
 from fedpace.dashboard.events import Hub
+from fedpace.dashboard.lazily import lazily
 from fedpace.dashboard.log import ActionLog
 from fedpace.record.store.store import Store
 
@@ -24,6 +25,18 @@ ROUTES = [
     Route(f"/api/runs/{NAME}", runs.deleted, methods=["DELETE"]),
     Route(f"/api/runs/{NAME}", runs.annotated, methods=["PATCH"]),
     Route(f"/api/history/{NAME}", history.shown),
+    Route(f"/api/clients/{NAME}", lazily("participation", "shown")),
+    Route(f"/api/timeline/{NAME}", lazily("timeline", "shown")),
+    Route(f"/api/files/{{kind}}/{NAME}", lazily("downloads", "shown")),
+    Route("/api/compare", lazily("comparison", "shown")),
+    Route("/api/compare/{kind}", lazily("comparison", "exported")),
+    Route("/api/sweep", lazily("sweeps", "shown")),
+    Route("/api/fleet", fleet.shown),
+    Route("/metrics", fleet.metrics),
+    Route("/api/actions", actions.shown),
+    Route("/api/actions/{verb}", actions.done, methods=["POST"]),
+    Route("/api/experiments", actions.experiments),
+    Route("/api/events/fleet", fleet.events),
     Route("/api/events/runs", watching.of_runs),
     Route(f"/api/events/run/{NAME}", watching.of_run),
 ]
