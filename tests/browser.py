@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -28,7 +29,9 @@ def require_browser() -> None:
 class Browser:
     """Headless Chromium, spoken to over WebDriver."""
 
-    def __init__(self, folder: Path, *, width: int, height: int, mobile: bool) -> None:
+    def __init__(
+        self, folder: Path, *, width: int, height: int, mobile: bool, more: Sequence[str] = ()
+    ) -> None:
         self._driver = subprocess.Popen(
             ["chromedriver", "--port=0", "--log-level=SEVERE"], stdout=subprocess.PIPE, text=True
         )
@@ -36,7 +39,7 @@ class Browser:
         line = next(line for line in self._driver.stdout if "started successfully on port" in line)
         self._url = f"http://127.0.0.1:{line.rstrip().rstrip('.').rsplit(' ', 1)[1]}"
         size, profile = f"--window-size={width},{height}", f"--user-data-dir={folder}"
-        options: dict[str, Any] = {"args": [*QUIET.split(), size, profile]}
+        options: dict[str, Any] = {"args": [*QUIET.split(), size, profile, *more]}
         if mobile:
             options["mobileEmulation"] = {
                 "deviceMetrics": {"width": width, "height": height, "pixelRatio": 1.0}

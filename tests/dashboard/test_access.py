@@ -11,6 +11,7 @@ import pytest
 from tests.dashboard.serving import TOKEN, Server, ended, ready, started, stored
 
 from fedpace.dashboard.access import access
+from fedpace.dashboard.server import PageOptions, greeting, token_in
 
 OTHERS = ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get", "BREW")
 PATHS = ("/", "/api/runs", "/nowhere", "/static/index.html", "/..%2f..%2fetc", "/api/events/runs")
@@ -230,6 +231,17 @@ def test_a_wildcard_has_every_number_and_no_foreign_name() -> None:
         assert (rules.refused("GET", "/", [(b"host", host), token]) is None) == ours
 
 
+def test_what_is_printed(tmp_path: Path) -> None:
+    here, there = PageOptions(token="given"), PageOptions("::", token="given", private=True)
+    assert greeting(here, "given", 80, private=False) == "http://127.0.0.1:80/"
+    assert greeting(there, "given", 80, private=True) == "http://[::]:80/#token=given"
+    made = greeting(PageOptions(), "made", 80, private=False)
+    assert made.splitlines()[0] == "http://127.0.0.1:80/" and "#token=made" in made
+    (tmp_path / "token").write_text("from-a-file\n")
+    assert token_in(str(tmp_path / "token")) == "from-a-file"
+
+
+@pytest.mark.long
 def test_a_token_from_a_file_is_not_printed_on_loopback(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("from-a-file\n")
     server = ready(started(tmp_path / "home", "--token-file", str(tmp_path / "token")))

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from fedpace.dashboard.answers import answer, store_of
 from fedpace.dashboard.downloads import attached
 from fedpace.errors import ConfigError
+from fedpace.privacy.spent import COVERED
 from fedpace.record.report.points import EPSILON, Points, points
 from fedpace.statistics import estimate
 
@@ -38,6 +39,7 @@ def shown(request: Request) -> Response:
             "target": study.target,
             "rows": [{"label": label, **_row(study, label)} for label in study.rows],
             "tables": [_table(each) for each in study.tables(real_time=True)],
+            "covered": COVERED if EPSILON in _metrics(study) else None,
             "running": any(each.state == "running" for own in study.rows.values() for each in own),
         }
     )

@@ -26,9 +26,10 @@ Annotations = Mapping[str, tuple[str, list[str]]]
 
 
 def listed(request: Request) -> Response:
-    """All runs, the newest last."""
-    store = store_of(request)
-    return answer(lines(store, store.listing(), store.annotations()))
+    """All runs, the newest last; with `newest`, only so many of them."""
+    store, newest = store_of(request), request.query_params.get("newest", "")
+    names = list(store.statuses())[-int(newest) :] if newest.isdecimal() and 0 < len(newest) < 5 else None
+    return answer(lines(store, store.listing(names), store.annotations()))
 
 
 def lines(store: Store, runs: Iterable[Listed], said: Annotations) -> list[dict[str, Any]]:

@@ -112,7 +112,7 @@ export class Chart {
       return place;
     };
     const parts = this.lines.map((line, n) => [line, columns[n][known(columns[n])]]).filter(([line, value]) => !line.faint && !line.thin && value !== undefined && value !== null);
-    const named = parts.slice(0, 4).map(([line, value]) => (this.lines.length > 1 ? `${line.label} ` : "") + this.y(value)).join("  ");
+    const named = parts.slice(0, 4).map(([line, value]) => (this.lines.length > 1 ? `${line.label} ` : "") + this.y(value)).join(" · ");
     this.readout.textContent = at === null || at === undefined || xs[at] === undefined ? named : `${named}  at ${this.x.format(xs[at])}`;
   }
 

@@ -69,9 +69,10 @@ export async function show(main, { query }) {
       el("label", { class: "soft" }, "against "), choice("Baseline of the differences", found.rows.map(({ label }) => [label, label]), found.baseline, (value) => ((view.baseline = value), draw())));
     chart?.destroy();
     chart = drawChart(found, metric === found.metric ? goal : null);
-    const legend = el("ul", { class: "legend" }, found.rows.map(({ label, runs }, place) => el("li", {}, el("span", { class: `dot s${place % 7}` }), el("b", {}, label), runs.length > 1 ? el("span", { class: "soft" }, ` ${runs.length} seeds`) : null)));
+    const legend = el("ul", { class: "legend" }, found.rows.map(({ label, runs }, place) => el("li", {}, el("span", { class: `dot s${place % 7}` }), el("b", {}, label), runs.length > 1 ? el("span", { class: "soft" }, `${runs.length} seeds`) : null)));
     const note = found.rows.some((row) => row.mean) ? el("p", { class: "soft small" }, "Thick: the mean over seeds, with its 95 % t-interval; thin: each seed.") : null;
-    put(result, tools, el("div", { class: "charts" }, chart.node), legend, note,
+    const covered = found.covered ? el("p", { class: "operator" }, "Private runs: differential privacy covers ", found.covered, ".") : null;
+    put(result, covered, tools, el("div", { class: "charts" }, chart.node), legend, note,
       section("Results", el("div", { class: "card" }, plain(found.tables[0].header, found.tables[0].rows, found.tables[0].align, found.tables[0].caption))),
       found.tables[1] ? section("Paired differences", el("div", { class: "card" }, plain(found.tables[1].header, found.tables[1].rows, found.tables[1].align, found.tables[1].caption))) : null,
       section("Export", el("div", { class: "row" }, EXPORTS.map(([kind, title]) => el("a", { class: "button", href: `/api/compare/${kind}?${parameters()}`, download: "" }, title)), el("span", { class: "soft small" }, "The address of this page restores this view."))),

@@ -12,5 +12,9 @@ document.getElementById("enter").addEventListener("submit", (event) => {
   event.preventDefault();
   enter(document.getElementById("token").value.trim());
 });
-const given = takeFromAddress();
-if (given) enter(given);
+function look() {
+  const given = takeFromAddress();
+  if (given) enter(given);
+}
+addEventListener("hashchange", look);
+look();

@@ -238,11 +238,10 @@ class Store:
             return [rows.listed(row) for row in found]
 
     def statuses(self) -> dict[str, str]:
-        """The status of every run by its name: cheap enough to be asked for every second."""
+        """The status of every run by its name, the oldest first: cheap enough to be asked for every second."""
+        query = sql.select(RUNS.c.name, RUNS.c.status).order_by(RUNS.c.id)
         with self._reading() as connection:
-            return {
-                str(name): str(at) for name, at in connection.execute(sql.select(RUNS.c.name, RUNS.c.status))
-            }
+            return {str(name): str(status) for name, status in connection.execute(query)}
 
     def same(self, fingerprint: str) -> list[Entry]:
         """The runs of one experiment, the newest first."""
