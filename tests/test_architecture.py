@@ -40,7 +40,7 @@ RANKS = (
     {"tasks", "record", "theory", "citations", "check", "interruption"},
     {"algorithms", "experiment"},
     {"study"},
-    {"reproduce", "bench", "deploy"},
+    {"reproduce", "bench", "deploy", "dashboard"},
     {"cli"},
     {"__main__"},
 )
@@ -52,10 +52,10 @@ LONGEST = 300  # for any one file
 ONLY_IN = {
     "torch": ("tasks", "compute", "bench"),
     "sklearn": ("tasks",),
-    "time": ("experiment", "compute", "bench", "reproduce", "cli", "deploy"),
+    "time": ("experiment", "compute", "bench", "reproduce", "cli", "deploy", "dashboard"),
     "random": (),
-    "socket": ("deploy",),
-    "asyncio": ("deploy",),
+    "socket": ("deploy", "dashboard"),
+    "asyncio": ("deploy", "dashboard"),
     "pickle": (),  # CIFAR is published that way; its two layouts are read without an unpickler
     "cloudpickle": ("compute",),  # to a child process of our own, and from nowhere else
     **dict.fromkeys(("fcntl", "grp", "posix", "pty", "pwd", "syslog", "termios", "tty"), ()),  # only on POSIX

@@ -25,6 +25,7 @@ VERBS = {
     "compare": "Run several algorithms on the same task and devices, side by side.",
     "sweep": "Run a grid of settings and rank them.",
     "report": "Write one web page about saved runs.",
+    "ui": "Serve a live page about runs, comparisons and the fleet.",
     "reproduce": "Reproduce tables and figures of the papers, next to the published numbers.",
     "list": "List algorithms, tasks, models, partitions and populations.",
     "timeline": "Draw a client timeline and summarise it per client.",

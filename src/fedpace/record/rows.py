@@ -169,6 +169,15 @@ def _read(row: Any, name: str, is_json: bool) -> Any:
         return None
 
 
+def tags(text: object) -> list[str]:
+    """Tags as they are stored; none if they are of another kind."""
+    try:
+        found = json.loads(str(text))
+    except (ValueError, RecursionError):
+        return []
+    return found if fits(found, [str]) else []
+
+
 def facts(entry: Entry) -> dict[str, str]:
     """Configuration, command, versions and machine, as text."""
     command = " ".join(["fedpace run", *entry.arguments]) if entry.arguments else ""

@@ -13,6 +13,7 @@ from fedpace.errors import ConfigError, require, require_count
 from fedpace.experiment import simulate
 from fedpace.record import Run, rows
 from fedpace.record.rows import Entry
+from fedpace.record.run.live import LivePage, live_page
 from fedpace.record.run.metrics import main_metric
 from fedpace.record.store import artifacts
 from fedpace.record.store.booked import StoreAs
@@ -171,6 +172,10 @@ class SavedRun:
 
     def delete(self) -> None:
         self.store.delete(self.name)
+
+    def live(self) -> LivePage:
+        """Its page in a notebook, where it grows while another process trains it (`pip install 'fedpace[ui]'`)."""
+        return live_page(self.name)
 
     def __repr__(self) -> str:
         return (

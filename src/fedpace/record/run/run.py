@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from fedpace.disk import files
+from fedpace.errors import require
 from fedpace.privacy.spent import COVERED, Privacy
 from fedpace.record.run import timeline, usage
 from fedpace.record.run.inference import NONE, OtherTensors
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from fedpace.algorithm import Algorithm
     from fedpace.client_spread import ClientSpread
+    from fedpace.record.run.live import LivePage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -224,6 +226,16 @@ class Run:
         if path is not None:
             plot.save(figure, path)
         return figure
+
+    def live(self) -> LivePage:
+        """The page of this run, which must be saved, in a notebook (`pip install 'fedpace[ui]'`)."""
+        from fedpace.record.run.live import live_page
+
+        name = self.summary.get("name")
+        require(
+            name is not None, "a run on the live page", self.name, "a saved one: simulate(..., store=NAME)"
+        )
+        return live_page(str(name))
 
     def timeline(self) -> list[timeline.Stretch]:
         """The client timeline with gaps filled in: ready for `pandas.DataFrame(run.timeline())`."""

@@ -30,6 +30,10 @@ MODEL = "model.safetensors"
 TIMELINE = "timeline.safetensors"
 CLIENTS = "clients.safetensors"
 FATES = ("consumed", "overwritten", "dropped", "refused")
+_TIMELINE = {
+    "activity": ("client", "start", "end", "kind", "version", "session"),
+    "fate": ("client", "session", "fate", "version"),
+}
 _DAMAGED = (OSError, KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError)
 
 
@@ -170,21 +174,38 @@ def _read_model(path: Path) -> tuple[Layout, Vector, dict[str, Array]]:
     return layout, np.concatenate([tensor.reshape(-1) for tensor in tensors.values()]), others
 
 
-def _column(name: str, column: Array) -> list[Any]:
-    """As numbers: one per row, whole but for times, and none that is not finite."""
+def _require_numbers(name: str, column: Array) -> None:
+    """One per row, whole but for times, and none that is not finite."""
     whole = name not in ("activity.start", "activity.end")
     if column.ndim != 1 or column.dtype.kind not in ("iu" if whole else "f") or not np.isfinite(column).all():
         raise ValueError(f"{name} must be numbers; got {column.dtype} {column.shape}")
-    values: list[Any] = column.tolist()
-    return values
+
+
+def timeline_columns(folder: Path) -> dict[str, Array] | None:
+    """The client timeline of a run as arrays, which are checked; None if it has none."""
+    if not (folder / TIMELINE).exists():
+        return None
+    with _plain_errors(folder):
+        return _columns(folder / TIMELINE)
+
+
+def _columns(path: Path) -> dict[str, Array]:
+    """Of activities and of fates, each of equal length."""
+    from safetensors.numpy import load
+
+    found = load(read_regular(path))
+    for name, column in found.items():
+        _require_numbers(name, column)
+    for kind, names in _TIMELINE.items():
+        if len({found[f"{kind}.{name}"].size for name in names}) > 1:
+            raise ValueError(f"columns of {kind} must be of equal length")
+    return found
 
 
 def _read_timeline(path: Path) -> tuple[list[Activity], list[Fate]]:
     if not path.exists():
         return [], []
-    from safetensors.numpy import load
-
-    columns = {name: _column(name, column) for name, column in load(read_regular(path)).items()}
+    columns: dict[str, list[Any]] = {name: column.tolist() for name, column in _columns(path).items()}
     activities = zip(
         columns["activity.client"],
         columns["activity.start"],

@@ -25,8 +25,9 @@ from fedpace.disk.locks import OWNER, is_locked, locked
 from fedpace.errors import ConfigError, StorageError, require, unknown
 from fedpace.record import rows
 from fedpace.record.rows import LISTED, NAME, NAMES, Entry, Listed
+from fedpace.record.store import owner
 from fedpace.record.store.database import add_columns, engine, plain_errors
-from fedpace.record.store.tables import ABOUT, FLEET, METADATA, RUNS, SCHEMA, STEPS
+from fedpace.record.store.tables import ABOUT, ANNOTATIONS, FLEET, METADATA, RUNS, SCHEMA, STEPS
 from fedpace.untrusted import Number, fits
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class Store:
         require(not alive, "a run to delete", name, "one that nobody is working on")
         with self._writing() as connection:
             connection.execute(sql.delete(STEPS).where(STEPS.c.run == run))
+            connection.execute(sql.delete(ANNOTATIONS).where(ANNOTATIONS.c.run == run))
             connection.execute(sql.delete(RUNS).where(RUNS.c.id == run))
         if path is not None and path.is_symlink():
             path.unlink()
@@ -219,8 +221,8 @@ class Store:
         with self._reading() as connection:
             return [rows.entry(row) for row in connection.execute(sql.select(RUNS).order_by(RUNS.c.id))]
 
-    def listing(self) -> list[Listed]:
-        """All runs, the oldest first, each with how far it is: one query, which looks at the ends of histories."""
+    def listing(self, names: Sequence[str] | None = None) -> list[Listed]:
+        """All runs, or these, the oldest first, each with how far it is: one query of histories' ends."""
         newest = sql.select(STEPS).where(STEPS.c.run == RUNS.c.id).order_by(STEPS.c.version.desc()).limit(1)
         evaluated = newest.where(STEPS.c.metrics != "{}")
         taken, metrics = (
@@ -232,9 +234,16 @@ class Store:
             sql.func.coalesce(metrics, "{}").label("metrics"),
         )
         shown = [column for column in RUNS.c if column.name in LISTED]
+        query = sql.select(*shown, *ends).order_by(RUNS.c.id)
         with self._reading() as connection:
-            found = connection.execute(sql.select(*shown, *ends).order_by(RUNS.c.id))
+            found = connection.execute(query if names is None else query.where(RUNS.c.name.in_(names)))
             return [rows.listed(row) for row in found]
+
+    def statuses(self) -> dict[str, str]:
+        """The status of every run by its name, the oldest first: cheap enough to be asked for every second."""
+        query = sql.select(RUNS.c.name, RUNS.c.status).order_by(RUNS.c.id)
+        with self._reading() as connection:
+            return {str(name): str(status) for name, status in connection.execute(query)}
 
     def same(self, fingerprint: str) -> list[Entry]:
         """The runs of one experiment, the newest first."""
@@ -246,6 +255,16 @@ class Store:
         query = sql.select(STEPS).where(STEPS.c.run == run).order_by(STEPS.c.version)
         with self._reading() as connection:
             return [rows.record(row) for row in connection.execute(query)]
+
+    def steps_after(self, run: int, version: int) -> list[tuple[StepRecord, float | None]]:
+        """The steps of a run under way beyond `version`, each with its real seconds since the run began."""
+        later = (STEPS.c.run == run) & (STEPS.c.version > version)
+        query = sql.select(STEPS).where(later).order_by(STEPS.c.version)
+        with self._reading() as connection:
+            found = connection.execute(query).all()
+        return [
+            (rows.record(row), row.real_seconds if fits(row.real_seconds, Number) else None) for row in found
+        ]
 
     def fleet(self, name: str | None = None) -> dict[str, object]:
         """The newest status of every fleet by its run's name, or of this run's; as it is in the database."""
@@ -268,7 +287,32 @@ class Store:
         with plain_errors(f"the run store {self.url}"):
             folder.mkdir(parents=True, exist_ok=True)
         with locked(folder, OWNER):
-            yield
+            with plain_errors(f"the run store {self.url}"):
+                owner.sign(folder)
+            try:
+                yield
+            finally:
+                owner.leave(folder)
+
+    def owner(self, entry: Entry | Listed) -> int | None:
+        """The process on this machine that is working on the run; None if there is none, or it is not known."""
+        return owner.of(self.folder(entry.name)) if self.is_alive(entry) else None
+
+    # ------------------------------------------------------------ what people say of runs
+
+    def annotate(self, name: str, note: str, tags: Sequence[str]) -> None:
+        """Put down a note and tags; ConfigError if there is no such run."""
+        run, said = self.number(name), {"note": note, "tags": json.dumps(list(tags))}
+        with self._writing() as connection:
+            there = connection.execute(sql.update(ANNOTATIONS).where(ANNOTATIONS.c.run == run).values(**said))
+            if there.rowcount == 0:
+                connection.execute(sql.insert(ANNOTATIONS).values(run=run, **said))
+
+    def annotations(self) -> dict[str, tuple[str, list[str]]]:
+        """Notes and tags, by the names of their runs; what is no list of texts counts as no tags."""
+        query = sql.select(RUNS.c.name, ANNOTATIONS.c.note, ANNOTATIONS.c.tags).join_from(ANNOTATIONS, RUNS)
+        with self._reading() as connection:
+            return {str(row.name): (str(row.note), rows.tags(row.tags)) for row in connection.execute(query)}
 
     def state(self, entry: Entry | Listed) -> str:
         """Its status; a run that no process works on any more has died. The others need not be asked about."""

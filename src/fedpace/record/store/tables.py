@@ -66,6 +66,15 @@ STEPS = Table(
     ),  # since the run began; no part of its history, which must not depend on it
 )
 
+# What people say of runs, on the live page. A table of its own: an older fedpace works beside it.
+ANNOTATIONS = Table(
+    "annotations",
+    METADATA,
+    Column("run", Integer, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("note", Long, nullable=False),
+    Column("tags", Long, nullable=False),
+)
+
 FLEET = Table(
     "fleet",
     METADATA,

@@ -22,10 +22,13 @@ class Writer(Observer):
         self._began = self._clock()
 
     def recorded(self, record: StepRecord, x: Vector) -> None:
-        now = self._clock()
+        now, before = self._clock(), self.real_seconds[-1] if self.real_seconds else 0.0
         self._waiting.append(record)
         self.real_seconds.append(now - self._began)
-        if now - self._wrote >= SECONDS:
+        took = (
+            self.real_seconds[-1] - before
+        )  # a step that would come after the second must not delay this one
+        if now - self._wrote + took >= SECONDS:
             self.flush()
 
     def resumed(self, steps: Sequence[StepRecord]) -> None:
