@@ -131,7 +131,7 @@ class Answering:
         samples = self.participant.samples
         if adds_up:
             return messages.of_sums(version, samples, add_up(self._task(), x, self.participant.data))
-        return messages.of_metrics(version, samples, measure(self._task(), x, statistics))
+        return messages.of_metrics(version, samples, measure(self._task(), x, statistics, None))
 
 
 def answered(

@@ -49,13 +49,15 @@ def serve_on_grid(project: Path, post: PostOffice, config: Mapping[str, Any], ru
 
 
 def require_request_and_reply(algorithm: Algorithm) -> None:
-    """ConfigError for pacing that a fleet of request and reply cannot have, with the reason."""
+    """ConfigError for what a fleet of request and reply cannot have, with the reason."""
     behaviour, pace = algorithm.pace.client, type(algorithm.pace).__name__
     polled = isinstance(behaviour, Continuous) and behaviour.polled
     silent = f"one whose clients speak when they are asked: on Flower they cannot upload by themselves; {OWN}"
     require(not polled, "pace", pace, silent)
     still = f"one that lets clients finish: a SuperNode takes no message while it trains; {OWN}"
     require(not isinstance(behaviour, Interruptible), "pace", pace, still)
+    whole = f"None: on Flower a client has no model of its own; {OWN}"
+    require(algorithm.personal is None, "personal", algorithm.personal, whole)
 
 
 def _study(project: Path, config: Mapping[str, Any]) -> StudyFolder:

@@ -119,11 +119,12 @@ def _read_clients(path: Path) -> dict[int, ClientSpread]:
     open_regular(path).close()  # a pipe would be waited for
     with safe_open(path, framework="numpy") as file:
         metric = file.metadata()["metric"]
-        versions = _column("version", file.get_tensor("version"))
-        values = np.asarray(file.get_tensor("values"), np.float64).reshape(len(versions), -1)
+        column = file.get_tensor("version")
+        _require_numbers("version", column)
+        values = np.asarray(file.get_tensor("values"), np.float64).reshape(column.size, -1)
     return {
         version: ClientSpread(metric, row, rises(metric))
-        for version, row in zip(versions, values, strict=True)
+        for version, row in zip(column.tolist(), values, strict=True)
     }
 
 
