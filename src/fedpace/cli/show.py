@@ -64,6 +64,7 @@ def _rows(run: Run) -> list[tuple[str, str]]:
 
     earlier = f" (at step {run.evaluated})" if run.evaluated != len(run.history) else ""
     rows = [(f"{name}{earlier}", f"{value:.4f}") for name, value in _accuracy_first(run.metrics.items())]
+    rows += _own_models(run)
     rows += [("privacy", str(run.privacy))] if run.privacy is not None else []
     rows += [
         ("server steps", _steps(run)),
@@ -82,6 +83,14 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     rows += [("real time", _real_time(run))] if "real_seconds" in run.summary else []
     rows += [("saved as", str(run.summary["name"]))] if "name" in run.summary else []
     return rows
+
+
+def _own_models(run: Run) -> list[tuple[str, str]]:
+    """How clients are served by their own models, where an algorithm personalises."""
+    found = run.client_metrics.get(len(run.history))
+    if found is None or run.algorithm.personal is None:
+        return []
+    return [(f"{found.name} of clients' models", f"{found.mean:.4f}, worst tenth {found.worst_tenth:.4f}")]
 
 
 def _real_time(run: Run) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from fedpace.algorithm import Algorithm
-from fedpace.compute.personal import PersonalTask, personal_task
+from fedpace.compute.personal import PersonalTask
 from fedpace.compute.protocol import Request
 from fedpace.deploy import messages
+from fedpace.deploy.local_task import LocalTask
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.owner import Owner
@@ -23,22 +23,9 @@ from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Discon
 from fedpace.errors import RemoteError
 from fedpace.tasks.pooling import statistics_size
 from fedpace.untrusted import visible
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Vector
 
 LOG = logging.getLogger("fedpace.deploy")  # who, when and how much; never data or weights
-
-
-class LocalTask(Protocol):
-    """What a client's machine has: the model and its own data. Any `Task`; `train_until` where it may be stopped."""
-
-    @property
-    def layout(self) -> Layout: ...
-
-    def initial(self, seed: int) -> Vector: ...
-
-    def samples(self, client: int) -> float: ...
-
-    def solve(self, request: Request) -> Vector: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +85,10 @@ class Joining:
         memory: ClientMemory | None = None,
         give_up_after_s: float | None = None,
     ) -> None:
-        self.whole, self.transport, self.memory = task, transport, memory
-        self.task: LocalTask = task  # as the run's algorithm trains it
+        self.transport, self.memory = transport, memory
         self.give_up_after_s = give_up_after_s
         owner = Owner() if owner is None else owner
-        about = (task.layout, task.initial, task.samples(data), data, owner)
-        self.participant = Participant(*about, self._fitted)
+        self.participant = Participant(task, data, owner)
         if memory is not None:
             memory.load(self.participant)
         self._training: _Training | None = None
@@ -112,10 +97,6 @@ class Joining:
         self._task_is_free = asyncio.Lock()
         self._giving_up: asyncio.TimerHandle | None = None
         self._leaving = self._over = False
-
-    def _fitted(self, algorithm: Algorithm, seed: int) -> tuple[Layout, Callable[[int], Vector]]:
-        self.task = personal_task(self.whole, algorithm, seed)
-        return self.task.layout, self.task.initial
 
     async def run(self) -> str:
         """Take part until the server says that the run is over; why it ended."""
@@ -215,10 +196,10 @@ class Joining:
         if reaction.train is not None:
             LOG.info("trains on model %d, %d steps", reaction.train.version, reaction.train.steps)
             self._training = _Training(reaction.train)
-            self._in_thread(self._training.run, self.task)
+            self._in_thread(self._training.run, self.participant.task)
         if reaction.evaluate is not None:
             work = self._sum if reaction.adds_up else self._measure
-            self._in_thread(work, *reaction.evaluate, self.participant.kept)
+            self._in_thread(work, *reaction.evaluate, self.participant.memory.client.kept)
 
     def _stop(self) -> None:
         if self._training is not None:
@@ -226,7 +207,7 @@ class Joining:
 
     def _measure(self, version: int, x: Vector, statistics: Vector | None, kept: Vector | None) -> _Measured:
         """Of the model, or of this client's own where it has one."""
-        task: Any = self.task
+        task: Any = self.participant.task
         if isinstance(task, PersonalTask) and hasattr(task, "evaluate"):
             own = task.personal(x, kept)
             if own is not x:
@@ -239,7 +220,7 @@ class Joining:
         return _Measured(version, task.evaluate_with(x, statistics) if fits else {})
 
     def _sum(self, version: int, x: Vector, *_: Vector | None) -> _Summed:
-        add_up = getattr(self.task, "sums", None)
+        add_up = getattr(self.participant.task, "sums", None)
         return _Summed(version, None if add_up is None else add_up(x, self.participant.data))
 
     def _in_thread(self, work: Any, *about: Any) -> None:
