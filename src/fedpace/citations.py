@@ -119,7 +119,7 @@ def _by_choice(rule: Any) -> Iterator[str]:
     if type(rule).__name__ == "Lazy":
         yield "chen2018" if rule.rule == "lag" else "bidirectional"
     if type(rule).__name__ == "Private":
-        head, norm = rule.first is not None, "batch norm" in rule.patterns
+        head, norm = rule.first is not None, "batch-norm" in rule.patterns
         yield "collins2021" if head else "li2021fedbn" if norm else "arivazhagan2019"
     if type(rule).__name__ == "Interrupting":
         yield "zakerinia2022" if rule.averaging else "leconte2023"

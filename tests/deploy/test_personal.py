@@ -15,7 +15,6 @@ from torch import nn
 import fedpace
 from deploy.deployed import CLIENTS, ROUNDS, SEED, Bed
 from fedpace import Algorithm, algorithms
-from fedpace.compute.personal import personal_task
 from fedpace.deploy import Owner, replay
 from fedpace.deploy.participant import Participant
 from fedpace.local import SGD, Private, Torch
@@ -116,14 +115,8 @@ def test_an_optimizers_state_stays_on_the_clients_disk(tmp_path: Path) -> None:
 
 
 def test_the_model_of_a_participant_is_what_travels() -> None:
-    task = in_two_parts()
-
-    def fitted(algorithm: Algorithm, seed: int) -> Any:
-        shared = personal_task(task, algorithm, seed)
-        return shared.layout, shared.initial
-
-    participant = Participant(task.layout, task.initial, 1.0, 0, Owner(), fitted)
+    participant = Participant(in_two_parts(), 0, Owner())
     participant.adopt(RULES["fedper"], 0)
-    assert participant.layout.names == ("body",) and participant.initial(0).size == 2
+    assert participant.task.layout.names == ("body",) and participant.task.initial(0).size == 2
     participant.adopt(RULES["ditto"], 0)
-    assert participant.layout == task.layout
+    assert participant.task.layout.names == ("body", "head")

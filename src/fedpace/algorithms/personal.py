@@ -37,7 +37,7 @@ def fedper(
 ) -> Algorithm:
     """Personal layers: each client keeps its own last layer, or whatever `private` names; the others are averaged.
 
-    A model of one layer has no other to average: with "last layer" nothing of it is private, and this is fedavg.
+    A model of one layer has no other to average: with "last-layer" nothing of it is private, and this is fedavg.
     """
     rules = rounds(shared, momentum=momentum)
     return Algorithm(**rules, personal=Private(private), server_opt=Momentum(server_lr))  # type: ignore[arg-type]

@@ -41,7 +41,7 @@ MEANINGS = {
     "over_n": "tau is C, and the threshold C / (alpha n) for n updates per step",
     "pace": "rounds, buffered, polled, arrivals, or a rule",
     "per_tensor": "codecs work tensor by tensor instead of on the whole vector",
-    "private": "parameters that stay on the client: patterns of their names, last layer, or batch norm",
+    "private": "parameters that stay on the client: patterns of their names, last-layer, or batch-norm",
     "prox_mu": "proximal term: pull of local steps towards the received model, >= 0",
     "quantize_fresh": "fresh updates pass through the cache's quantiser too",
     "reference": "two_way: reference models per_client, shared or auto; lazy rules: held, raw, absent_is_zero, judged",

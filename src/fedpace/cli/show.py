@@ -128,7 +128,8 @@ def _clients(run: Run) -> list[tuple[str, str]]:
     last = run.client_metrics.get(len(run.history))
     if last is None or len(last.values) < 2:
         return []
-    return [(f"{last.name} of clients", f"mean {last.mean:.4f}, worst tenth {last.worst_tenth:.4f}")]
+    whose = "clients" if run.algorithm.personal is None else "clients' models"
+    return [(f"{last.name} of {whose}", f"mean {last.mean:.4f}, worst tenth {last.worst_tenth:.4f}")]
 
 
 def _compression(run: Run) -> list[tuple[str, str]]:

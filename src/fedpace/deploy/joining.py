@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fedpace.algorithm import Algorithm
-from fedpace.compute.personal import personal_task
 from fedpace.compute.protocol import Request
 from fedpace.deploy import messages
+from fedpace.deploy.local_task import LocalTask
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.owner import Owner
@@ -20,10 +19,10 @@ from fedpace.deploy.participant import Participant
 from fedpace.deploy.reaction import Reaction
 from fedpace.deploy.threads import to_the_end
 from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected
-from fedpace.deploy.working import LocalTask, add_up, measure, train
+from fedpace.deploy.working import add_up, measure, train
 from fedpace.errors import RemoteError
 from fedpace.untrusted import visible
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Vector
 
 LOG = logging.getLogger("fedpace.deploy")  # who, when and how much; never data or weights
 
@@ -81,12 +80,10 @@ class Joining:
         memory: ClientMemory | None = None,
         give_up_after_s: float | None = None,
     ) -> None:
-        self.whole, self.transport, self.memory = task, transport, memory
-        self.task: LocalTask = task  # as the run's algorithm trains it
+        self.transport, self.memory = transport, memory
         self.give_up_after_s = give_up_after_s
         owner = Owner() if owner is None else owner
-        about = (task.layout, task.initial, task.samples(data), data, owner)
-        self.participant = Participant(*about, self._fitted)
+        self.participant = Participant(task, data, owner)
         if memory is not None:
             memory.load(self.participant)
         self._training: _Training | None = None
@@ -95,10 +92,6 @@ class Joining:
         self._task_is_free = asyncio.Lock()
         self._giving_up: asyncio.TimerHandle | None = None
         self._leaving = self._over = False
-
-    def _fitted(self, algorithm: Algorithm, seed: int) -> tuple[Layout, Callable[[int], Vector]]:
-        self.task = personal_task(self.whole, algorithm, seed)
-        return self.task.layout, self.task.initial
 
     async def run(self) -> str:
         """Take part until the server says that the run is over; why it ended."""
@@ -198,20 +191,20 @@ class Joining:
         if reaction.train is not None:
             LOG.info("trains on model %d, %d steps", reaction.train.version, reaction.train.steps)
             self._training = _Training(reaction.train)
-            self._in_thread(self._training.run, self.task)
+            self._in_thread(self._training.run, self.participant.task)
         if reaction.evaluate is not None:
             work = self._sum if reaction.adds_up else self._measure
-            self._in_thread(work, *reaction.evaluate, self.participant.kept)
+            self._in_thread(work, *reaction.evaluate, self.participant.memory.client.kept)
 
     def _stop(self) -> None:
         if self._training is not None:
             self._training.stopped.set()
 
     def _measure(self, version: int, x: Vector, statistics: Vector | None, kept: Vector | None) -> _Measured:
-        return _Measured(version, measure(self.task, x, statistics, kept))
+        return _Measured(version, measure(self.participant.task, x, statistics, kept))
 
     def _sum(self, version: int, x: Vector, *_: Vector | None) -> _Summed:
-        return _Summed(version, add_up(self.task, x, self.participant.data))
+        return _Summed(version, add_up(self.participant.task, x, self.participant.data))
 
     def _in_thread(self, work: Any, *about: Any) -> None:
         thread = asyncio.ensure_future(self._report(work, *about))

@@ -58,5 +58,5 @@ class ClientMemory:
 
 def _template(participant: Participant) -> Remembered:
     plan = participant.owner.read(participant.plan_text)
-    initial = participant.initial(participant.seed)
-    return Remembered(client=client_template(plan.algorithm.bound(participant.layout), initial))
+    initial = participant.task.initial(participant.seed)
+    return Remembered(client=client_template(plan.algorithm.bound(participant.task.layout), initial))

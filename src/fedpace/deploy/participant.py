@@ -12,7 +12,9 @@ from typing import Any
 
 from fedpace.algorithm import Algorithm
 from fedpace.client import Client, ClientConfig, Session
+from fedpace.compute.personal import personal_task
 from fedpace.deploy import messages
+from fedpace.deploy.local_task import ModelAndSamples
 from fedpace.deploy.measures import model_sha256
 from fedpace.deploy.messages import Envelope, Message, MessageKind
 from fedpace.deploy.owner import Owner
@@ -23,27 +25,18 @@ from fedpace.link import Dense
 from fedpace.pace.protocol import Continuous, Interruptible
 from fedpace.server import Parcel, Update
 from fedpace.sim.training import request
-from fedpace.vector import Layout, Vector, freeze
+from fedpace.vector import Vector, freeze
 
 NO_RUN = bytes(16)
-Fitted = Callable[[Algorithm, int], tuple[Layout, Callable[[int], Vector]]]  # by algorithm and seed
 REUSE_ANY = -1  # any broadcast is wanted, also one that was trained on before
 
 
 class Participant:
     """One client of a run; `number` and rules are known once the server has welcomed it."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        initial: Callable[[int], Vector],
-        samples: float,
-        data: int,
-        owner: Owner,
-        fitted: Fitted | None = None,
-    ):
-        self._fitted = fitted
-        self.layout, self.initial, self.samples, self.data, self.owner = layout, initial, samples, data, owner
+    def __init__(self, task: ModelAndSamples, data: int, owner: Owner) -> None:
+        self._whole = self.task = task  # `task`: as the run's algorithm trains it
+        self.samples, self.data, self.owner = task.samples(data), data, owner
         self.envelope = Envelope(NO_RUN, NO_RUN)
         self.memory, self.plan_text, self.seed, self.rounds = Remembered(), "", 0, 0
         self.client: Client | None = None
@@ -58,18 +51,11 @@ class Participant:
         # an interruption that came before the answer to the last upload
         self._deferred: Message | None = None
         self._wants = False  # the server knows that it waits for a model
-        self._paused = False
-        self._reaction = Reaction()
+        self._paused, self._reaction = False, Reaction()
 
     def adopt(self, algorithm: Algorithm, seed: int) -> None:
         """The model as this algorithm trains it: some parameters may stay on the client."""
-        if self._fitted is not None:
-            self.layout, self.initial = self._fitted(algorithm, seed)
-
-    @property
-    def kept(self) -> Vector | None:
-        """What local training keeps from one session to the next."""
-        return None if self.client is None else self.client.state.kept
+        self.task = personal_task(self._whole, algorithm, seed)
 
     # ------------------------------------------------------------ what happened
 
@@ -181,13 +167,13 @@ class Participant:
             self._handlers[each.kind](self, each)
 
     def _made_initial(self) -> Vector:
-        return self.initial(self.seed) if self.memory.initial is None else self.memory.initial
+        return self.task.initial(self.seed) if self.memory.initial is None else self.memory.initial
 
     def _decoded_initial(self, message: Message) -> Vector:
-        return freeze(Dense().decode(message.frames["initial"], self.layout.size))
+        return freeze(Dense().decode(message.frames["initial"], self.task.layout.size))
 
     def _start(self, plan: RunPlan, number: int, initial: Vector) -> None:
-        config = ClientConfig.of(plan.algorithm.bound(self.layout), initial, self.seed)
+        config = ClientConfig.of(plan.algorithm.bound(self.task.layout), initial, self.seed)
         self.client = Client(config, number, self.samples, self.step_s)
         self.client.state = self.memory.client
         self.client.recovered()
@@ -231,9 +217,8 @@ class Participant:
     def _knows(self, parcel: Parcel) -> bool:
         s = self._client.state
         known = [(each.version, each.round) for each in (s.running, s.outbox, s.upload) if each is not None]
-        # one that is interrupted is to start again from the same model
-        newer = isinstance(self._client.config.behaviour, Interruptible)
-        return not newer and (parcel.version, parcel.round) in known
+        again = isinstance(self._client.config.behaviour, Interruptible)  # from the same one
+        return not again and (parcel.version, parcel.round) in known
 
     def _begin(self, parcel: Parcel) -> None:
         client = self._client
@@ -367,7 +352,7 @@ class Participant:
 
     def _evaluate(self, message: Message) -> None:
         """Measure a model, or add up for its statistics; once it is the last, what trains now would come too late."""
-        self._reaction.evaluate = messages.to_model(message, self.layout.size)
+        self._reaction.evaluate = messages.to_model(message, self.task.layout.size)
         self._reaction.adds_up = message.kind is MessageKind.ESTIMATE
         self._reaction.stop = message.header["version"] >= self.rounds
 

@@ -21,6 +21,7 @@ from fedpace.deploy.genesis import Genesis
 from fedpace.deploy.joining import Joining
 from fedpace.deploy.journal.files import DiskFiles
 from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits
+from fedpace.deploy.local_task import LocalTask
 from fedpace.deploy.measures import model_sha256, spread
 from fedpace.deploy.measuring import Evaluate
 from fedpace.deploy.memory import ClientMemory
@@ -29,7 +30,6 @@ from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.serving import LINGER_S, Companion, Serving, Told
 from fedpace.deploy.terms import Terms, needs_samples
 from fedpace.deploy.transport import ClientTransport, ServerTransport
-from fedpace.deploy.working import LocalTask
 from fedpace.disk.files import require_folder
 from fedpace.disk.locks import locked
 from fedpace.errors import require, require_number

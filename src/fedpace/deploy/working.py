@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from fedpace.compute.personal import PersonalTask
 from fedpace.compute.protocol import Request
 from fedpace.tasks.pooling import statistics_size
-from fedpace.vector import Layout, Vector
-
-
-class LocalTask(Protocol):
-    """What a client's machine has: the model and its own data. Any `Task`; `train_until` where it may be stopped."""
-
-    @property
-    def layout(self) -> Layout: ...
-
-    def initial(self, seed: int) -> Vector: ...
-
-    def samples(self, client: int) -> float: ...
-
-    def solve(self, request: Request) -> Vector: ...
+from fedpace.vector import Vector
 
 
 def train(task: Any, request: Request, stopped: Callable[[], bool]) -> tuple[Vector, int]:

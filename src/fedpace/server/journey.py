@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fedpace.aggregate import DynamicMean
 from fedpace.aggregate.protocol import Contribution
 from fedpace.algorithm import Algorithm
 from fedpace.errors import NotFiniteError, TooFewError
@@ -120,6 +121,14 @@ class Journey:
         s.members.sessions += [used.session] * count
         s.members.staleness += [stale] * count
         s.counts.taken += 1
+
+    def begin_anew(self, clients: int, s: ServerState) -> None:
+        """What clients remember for corrections, or for FedDyn, is void, and so is its sum."""
+        if self.algorithm.correction is not None:
+            s.control = self.algorithm.correction.init(s.x, clients)
+        if isinstance(rule := self.algorithm.aggregate, DynamicMean):
+            s.aggregate, s.settled = rule.begun_anew(s.aggregate), rule.begun_anew(s.settled)
+        s.generation += 1
 
     def step(self, s: ServerState) -> Step | Skipped:
         """Take the step, or leave model, optimizer and aggregate as they were before its members came."""

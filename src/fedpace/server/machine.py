@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedpace.aggregate import DynamicMean
 from fedpace.aggregate.protocol import Aggregator, Contribution
 from fedpace.algorithm import Algorithm
 from fedpace.errors import DivergedError, ProtocolError, RemoteError, require, require_count
@@ -171,11 +170,8 @@ class Server(ServerView):
         s.up.pop(client, None)
         s.down = self.down.forget(client, s.down)
         self._parcel_key = None
-        if self.algorithm.correction is not None:
-            s.control = self.algorithm.correction.init(s.x, self.clients)
-        elif isinstance(rule := self.algorithm.aggregate, DynamicMean):
-            s.aggregate, s.settled = rule.begun_anew(s.aggregate), rule.begun_anew(s.settled)
-        s.generation += self.algorithm.paired
+        if self.algorithm.paired:
+            self._journey.begin_anew(self.clients, s)
 
     def woke(self, now: float) -> Steps:
         """The time of `wake_at` has come."""

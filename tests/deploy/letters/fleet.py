@@ -44,7 +44,7 @@ class Fleet:
     def answer(self, number: int, letter: Letter) -> LetterAnswer:
         def make(memory: ClientMemory) -> Answering:
             owner = self.owners.get(number, Owner())
-            participant = BriefParticipant(TASK.layout, TASK.initial, TASK.samples(number), number, owner)
+            participant = BriefParticipant(TASK, number, owner)
             return Answering(participant, memory, lambda: TASK)
 
         return answered(letter, number, self.folder / f"client-{number}", make)

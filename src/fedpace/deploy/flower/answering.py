@@ -16,10 +16,11 @@ from pathlib import Path
 from fedpace.deploy import messages
 from fedpace.deploy.flower.brief import BriefParticipant, Standing
 from fedpace.deploy.flower.letters import OPENING, AnswerStatus, Letter, LetterAnswer
+from fedpace.deploy.local_task import LocalTask
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.reaction import Reaction
-from fedpace.deploy.working import LocalTask, add_up, measure, train
+from fedpace.deploy.working import add_up, measure, train
 from fedpace.disk import files
 from fedpace.disk.locks import locked
 from fedpace.errors import ConfigError, RemoteError

@@ -24,7 +24,7 @@ def answer(letter: Letter, program: Path, node: Mapping[str, Any], run: Mapping[
 
     def make(memory: ClientMemory) -> Answering:
         known = KnownProgram(program, client, memory.path.parent, letter.link.partition("-")[0])
-        participant = BriefParticipant(known.layout, known.initial, known.samples, known.data, known.owner())
+        participant = BriefParticipant(known, known.data, known.owner())
         return Answering(participant, memory, known.task)
 
     return answered(letter, client, folder, make)

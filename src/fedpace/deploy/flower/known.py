@@ -59,11 +59,10 @@ class KnownProgram:
 
     # ------------------------------------------------------------ what is known
 
-    @property
-    def samples(self) -> float:
+    def samples(self, data: int) -> float:
         if self._facts is not None:
             return float(self._facts["samples"])
-        return float(self.task().samples(self.data))
+        return float(self.task().samples(data))
 
     @property
     def data(self) -> int:
@@ -103,7 +102,7 @@ class KnownProgram:
         facts = {
             **self._of,
             "seed": seed,
-            "samples": self.samples,
+            "samples": self.samples(self.data),
             "data": self.data,
             "decides": self.program.decides,
             "names": list(layout.names),

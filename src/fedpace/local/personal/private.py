@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from fedpace.compute.protocol import Request
     from fedpace.local.personal.protocol import Solve
 
-LAST_LAYER = "last layer"  # with spaces: no parameter is called so
-BATCH_NORM = "batch norm"
+LAST_LAYER = "last-layer"
+BATCH_NORM = "batch-norm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Private:
 
         (w_i, v_i) ← local training on F_i from (w, v_i)     the server sees w_i − w
 
-    `patterns` name them (`"head.*"`, `"norm*"`; any part of a name between dots will do), or are "last layer": the
-    tensors of the last layer, and nothing where it is the only one; "batch norm": weights and biases of BatchNorm.
+    `patterns` name them (`"head.*"`, `"norm*"`; any part of a name between dots will do), or are "last-layer": the
+    tensors of the last layer, and nothing where it is the only one; "batch-norm": weights and biases of BatchNorm.
     FedPer, Arivazhagan et al., arXiv:1912.00818, Algorithm 1; FedBN, Li et al., arXiv:2102.07623, Algorithm 1.
 
     `first` is a local rule for v_i alone, as in FedRep, Collins et al., arXiv:2102.07078, Algorithm 1:
