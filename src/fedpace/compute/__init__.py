@@ -7,8 +7,7 @@
 - `auto`: `inline` or `pool`, by task, model and local rule.
 """
 
-import warnings
-
+from fedpace import logs
 from fedpace.compute.auto import choose
 from fedpace.compute.inline import Inline
 from fedpace.compute.memory import keep_freed
@@ -48,7 +47,7 @@ def _pool(chosen: Pin, task: Task) -> Engine:
         return Pool(task, chosen.workers, together=chosen.engine == "vectorised")
     except NoWorkerError as error:
         alone = _alone(chosen.engine, task, 1)
-        warnings.warn(f"{error}; local training runs in this process ({alone.name})", stacklevel=4)
+        logs.warn(f"{error}; local training runs in this process ({alone.name})", stacklevel=4)
         return alone
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from fedpace import logs
 from fedpace.errors import ConfigError
 from fedpace.tasks.objective import Measure
 
@@ -43,7 +43,7 @@ class WholeMetrics:
         found = {name: _value(name, metric.compute) for name, metric in self._streaming.items()}  # type: ignore[attr-defined]
         if self._at_once and self._room < 0:
             names = ", ".join(self._at_once)
-            warnings.warn(
+            logs.warn(
                 f"metrics {names} are left out: the outputs take more than {METRIC_MEMORY >> 30} GB; metrics with "
                 f"reset, update and compute need no memory",
                 stacklevel=2,
@@ -79,7 +79,7 @@ def _value(name: str, metric: Any, *seen: Any) -> float | None:
     else:
         why = "" if math.isfinite(value) else f"it is {value}"
     if why:
-        warnings.warn(f"metric {name} could not be computed: {why}", stacklevel=2)
+        logs.warn(f"metric {name} could not be computed: {why}", stacklevel=2)
         return None
     return value
 
