@@ -97,7 +97,8 @@ def simulate(
     watch, start = Stopwatch(), start_of(initial, task, seed)
     history = History(keep_models=keep_models, traces=traces)
     stopping = Stopping(_rules(stop, evaluate_every), watch.seconds)
-    each_client = ClientEvaluation(task, client_metrics_every, history.client_metrics)
+    each_client = ClientEvaluation(task, client_metrics_every)
+    each_client.found = history.client_metrics  # which checkpoints have
     label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
     told = (history, *observers, stopping, each_client, *logged.observers(f"{label}, seed {seed}", rounds))
     reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor, stopping.spent)

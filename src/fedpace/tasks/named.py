@@ -118,20 +118,24 @@ class LoadedTask(TorchTask):
         Else: accuracy per class, weighted by the classes the client holds. (Text that is not split by nature: on its
         own training data.)
         """
-        if self.client_tests is not None:
-            return super().evaluate_clients(x)
-        if isinstance(self.partition, Natural) and self.data.groups_test is not None:
-            trained, tested = self.data.groups_train, self.data.groups_test
-        elif self.data.y_train.ndim == 1:
-            trained, tested = self.data.y_train, self.data.y_test
-        else:
-            trained, tested = None, None
+        trained, tested = self._strata
         if trained is None or tested is None:
             return super().evaluate_clients(x)
         held = [trained[part] for part in self.parts]
         with self.device.session("evaluation"), self.device.arithmetic():
             rates = by_stratum(self._show(x), self._test_here(), tested, held)
         return ClientSpread("accuracy", rates)
+
+    @property
+    def _strata(self) -> tuple[Any, Any]:
+        """The group, else the class, of every training and test sample; None where clients have test data of their own,
+        and for text that is not split by nature.
+        """
+        if self.client_tests is not None:
+            return None, None
+        if isinstance(self.partition, Natural) and self.data.groups_test is not None:
+            return self.data.groups_train, self.data.groups_test
+        return (self.data.y_train, self.data.y_test) if self.data.y_train.ndim == 1 else (None, None)
 
     def _repr_html_(self) -> str:
         return split_html(f"{self.name}, {self.partition}", self.data.counts(self.parts), html.text(self))

@@ -14,11 +14,10 @@ from fedpace.vector import Vector
 class ClientEvaluation(Observer):
     """Measures clients every so many steps; None: after the last step, where they have test data of their own."""
 
-    def __init__(self, task: Task, every: int | None, found: dict[int, ClientSpread]) -> None:
-        """`found`: what was measured, by version."""
+    def __init__(self, task: Task, every: int | None) -> None:
         self._evaluate: Any = getattr(task, "evaluate_clients", None)
         self._every = every
-        self.found = found
+        self.found: dict[int, ClientSpread] = {}
         if every is not None:
             require_count(every, "client_metrics_every")
             require(
