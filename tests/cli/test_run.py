@@ -130,6 +130,11 @@ def verb_args(*words: str):
         ),
         (["fedgm", "--partition", "dirichlet:x"], "partition must look like .*; got 'dirichlet:x'"),
         (["fedgm", "--population", "fast"], "--population must be .*; got 'fast'"),
+        (["fedgm", "--population", "half-norml:5"], "did you mean half-normal:5? --population must be .*"),
+        (
+            ["fedgm", "--set", "steps=1", "--set", "epochs=2"],
+            "local work must be .*; got steps=1 and epochs=2",
+        ),
         (["fedgm", "--compute", "gpu"], "compute must be one of .*; got 'gpu'.*"),
         (["fedgm", "--evaluate-every", "x"], "evaluate_every must be .*; got 'x'"),
         (["fedgm", "--json", "no/such/folder/r.json"], "--json must be a file that can be written .*"),

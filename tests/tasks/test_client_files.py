@@ -81,6 +81,14 @@ def test_it_is_an_experiment_like_others(folder: Path, tmp_path: Path, monkeypat
     )
 
 
+def test_its_split_is_shown(folder: Path, capsys) -> None:
+    from fedpace.cli import main
+
+    assert main(["data", "show", f"folder:{folder}"]) == 0
+    said = capsys.readouterr().out
+    assert "hospitals, Natural()" in said and said.split("samples")[1].split()[:3] == ["7", "8", "9"]
+
+
 def test_other_files_are_another_experiment(folder: Path) -> None:
     from fedpace.study.rebuild import task_from
 

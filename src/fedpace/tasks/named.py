@@ -248,6 +248,11 @@ def task_defaults(name: str) -> TaskDefaults:
     return DEFAULTS[kind]
 
 
+def default_partition(name: str) -> str:
+    """The rule that splits a data set where none is given."""
+    return "natural" if is_outside(name) else task_defaults(name).partition
+
+
 def read(name: str, clients: int, seed: int) -> Data:
     """The data; that of `synthetic` is made for this many clients."""
     if is_outside(name):
