@@ -94,6 +94,7 @@ def verb_args(*words: str):
         (["fedopt"], "did you mean fedadam? algorithm must be one of .*; got 'fedopt'"),
         (["FedGM"], "did you mean fedgm? algorithm must be one of .*; got 'FedGM'"),
         (["fedgm", "--task", "MNIST"], "did you mean mnist? task must be one of .*; got 'MNIST'"),
+        (["fedgm", "--task", "femnist"], "did you mean leaf:PATH? task must be one of .*; got 'femnist'"),
         (["fedgm", "--model", "lenet"], "did you mean cnn? model must be one of .*; got 'lenet'"),
         (
             ["fedgm", "--lr", "1"],

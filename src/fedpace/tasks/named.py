@@ -167,8 +167,7 @@ class LoadedTask(TorchTask):
         return "".join(f", {name}={value!r}" for name, value in given.items() if value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = self.model.given if isinstance(self.model, OwnNetwork) else self.model
-        arguments = (self._source, self.clients, self.partition, given, self.seed)
+        arguments = (self._source, self.clients, self.partition, self.model, self.seed)
         return load, (*arguments, self.device, "float32", self.client_test, self.label_smoothing)
 
 
