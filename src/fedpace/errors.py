@@ -129,7 +129,13 @@ SYNONYMS = {  # what people call it elsewhere -> here, without case, dashes and 
     "fedopt": "fedadam",
     "lenet": "cnn",
     "logistic": "softmax",
+    "logisticregression": "softmax",
+    "resnet": "resnet18",
+    "vgg": "vgg11",
+    "lstm": "gru",
     "fmnist": "fashion-mnist",
+    "cifar": "cifar10",
+    "femnist": "leaf:PATH",
 }
 
 

@@ -20,8 +20,10 @@ from fedpace.compute.personal import personal_task
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.interruption import interruptible
 from fedpace.local import Torch
+from fedpace.logs import LOG
 from fedpace.record import Checkpoints, History, Run
 from fedpace.record.rows import Entry
+from fedpace.record.run import logged
 from fedpace.record.run.client_evaluation import ClientEvaluation
 from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.inference import OtherTensors
@@ -111,7 +113,8 @@ def simulate(
     stopping = Stopping(_rules(stop, evaluate_every), watch.seconds)
     own_models = OwnModels(task, algorithm.local, seed, personalise)
     each_client = ClientEvaluation(own_models, client_metrics_every, history.client_metrics)
-    told = (history, *observers, stopping, each_client)
+    label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
+    told = (history, *observers, stopping, each_client, *logged.observers(f"{label}, seed {seed}", rounds))
     reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor, stopping.spent)
     processes = workers if compute == "pool" else 1
     needed = footprint(algorithm, task, rounds, processes, alike=population is None)
@@ -172,13 +175,14 @@ def simulate(
             about = identity(algorithm, task, population, seed, simulation.server.model, **asked)
             checkpointer = open_now.enter_context(Checkpointer(plan, about, watch.seconds).opened())
         if progress:
-            label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
             progress_bar = open_now.enter_context(shown(label, rounds))
             for audience in (reporter.audience, simulation.audience):
                 audience.add(progress_bar)
         _drive(simulation, rounds, history, checkpointer, watch, result)
     server = simulation.server
-    return replace(result(), client_metrics=each_client.end(server.version, server.model))
+    run = replace(result(), client_metrics=each_client.end(server.version, server.model))
+    LOG.info("%s", f"{run} ({run.stopped})" if run.stopped else run)
+    return run
 
 
 def _saved(store: StoreAs, **asked_for: Any) -> Run:
@@ -340,9 +344,11 @@ def _drive(
     except DivergedError as error:
         error.run, server = result(), simulation.server
         error.advice = divergence.advice(server.algorithm, simulation.task, server.seed, error.clients)
+        LOG.error("%s", error)
         raise
     except (StalledError, StorageError) as error:
         error.run = result()
+        LOG.error("%s", error)
         raise
     except KeyboardInterrupt:
         raise InterruptedRun(result()) from None

@@ -94,6 +94,7 @@ def verb_args(*words: str):
         (["fedopt"], "did you mean fedadam? algorithm must be one of .*; got 'fedopt'"),
         (["FedGM"], "did you mean fedgm? algorithm must be one of .*; got 'FedGM'"),
         (["fedgm", "--task", "MNIST"], "did you mean mnist? task must be one of .*; got 'MNIST'"),
+        (["fedgm", "--task", "femnist"], "did you mean leaf:PATH? task must be one of .*; got 'femnist'"),
         (["fedgm", "--model", "lenet"], "did you mean cnn? model must be one of .*; got 'lenet'"),
         (
             ["fedgm", "--lr", "1"],
@@ -130,6 +131,11 @@ def verb_args(*words: str):
         ),
         (["fedgm", "--partition", "dirichlet:x"], "partition must look like .*; got 'dirichlet:x'"),
         (["fedgm", "--population", "fast"], "--population must be .*; got 'fast'"),
+        (["fedgm", "--population", "half-norml:5"], "did you mean half-normal:5? --population must be .*"),
+        (
+            ["fedgm", "--set", "steps=1", "--set", "epochs=2"],
+            "local work must be .*; got steps=1 and epochs=2",
+        ),
         (["fedgm", "--compute", "gpu"], "compute must be one of .*; got 'gpu'.*"),
         (["fedgm", "--evaluate-every", "x"], "evaluate_every must be .*; got 'x'"),
         (["fedgm", "--json", "no/such/folder/r.json"], "--json must be a file that can be written .*"),

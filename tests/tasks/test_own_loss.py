@@ -188,3 +188,13 @@ def test_columns_that_a_module_does_not_take_are_left_out() -> None:
     samples = [{"x": torch.ones(2) * k, "writer": k, "label": k % 2} for k in range(4)]
     made = from_torch(Named(2, 2), nn.CrossEntropyLoss(), [samples], samples)
     assert set(made.evaluate(made.initial(0))) == {"loss", "accuracy"}
+
+
+def test_metrics_of_outputs_that_cannot_be_joined_are_left_out_with_a_warning() -> None:
+    from fedpace.tasks.whole import WholeMetrics
+
+    seen = WholeMetrics({"share": lambda outputs, targets: 1.0})
+    for width in (2, 3):
+        seen.see(torch.zeros(1, width), torch.zeros(1))
+    with pytest.warns(UserWarning, match="metrics share are left out: .* different shapes"):
+        assert seen.values() == {}

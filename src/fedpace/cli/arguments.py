@@ -101,7 +101,7 @@ def words(
     algorithm: str, args: argparse.Namespace, seed: int, settings: Iterable[tuple[str, Any]]
 ) -> tuple[str, ...]:
     """Arguments of `fedpace run` for one algorithm and one seed."""
-    values = {name: getattr(args, name, None) for name in _WORDS}
+    values = {name: getattr(args, name, None) for name in _WORDS} | experiment.places(args)
     if values["population"] is not None and Path(values["population"]).is_file():
         values["population"] = str(Path(values["population"]).resolve())
     options = [

@@ -12,6 +12,7 @@ from fedpace.cli.arguments import EVERY, words
 from fedpace.cli.monitoring import Monitoring
 from fedpace.cli.population import population
 from fedpace.errors import ConfigError, InterruptedRun, StorageError
+from fedpace.logs import LOG
 
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
@@ -82,6 +83,7 @@ def open_store(args: argparse.Namespace, *, needed: bool = False) -> Store | Non
     except StorageError as error:
         if needed:
             raise
+        LOG.warning("%s; the run is not saved", error)
         print(f"fedpace: note: {error}; the run is not saved", file=sys.stderr)
         return None
 

@@ -58,6 +58,10 @@ def count(text: str, low: int = 1, high: int = MOST) -> int:
     return int(text)
 
 
+class DefaultCount(int):
+    """A number that was not given: tasks that know their own may take another."""
+
+
 def seed(text: str) -> int:
     """A whole number >= 0 that a database can hold, as argparse's `type`."""
     return count(text, low=0, high=MAX_COUNT)

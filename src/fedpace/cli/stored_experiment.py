@@ -10,6 +10,7 @@ from fedpace.cli import arguments
 from fedpace.cli.experiment_file import of_run, write_file
 from fedpace.disk.files import require_writable
 from fedpace.errors import ConfigError, require
+from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
     from fedpace.record.rows import Entry
@@ -65,6 +66,10 @@ def _ours(part: str, text: str) -> str:
         "task": rebuild.task_from,
         "population": rebuild.population_from,
     }
+    if "<function " in text:
+        raise ConfigError(
+            f"{part} of a run must be without plain functions to be in a file; got {brief(text)}"
+        )
     try:
         readers[part](text)
     except ConfigError as error:

@@ -7,9 +7,9 @@
 - `auto`: `inline` or `pool`, by task, model and local rule.
 """
 
-import warnings
 from typing import Any
 
+from fedpace import logs
 from fedpace.compute.auto import choose
 from fedpace.compute.inline import Inline
 from fedpace.compute.memory import keep_freed
@@ -50,7 +50,7 @@ def _pool(chosen: Pin, task: Task, local: Any) -> Engine:
         return Pool(task, chosen.workers, together=together, memory=kept)
     except NoWorkerError as error:
         alone = _alone(chosen.engine, task, 1)
-        warnings.warn(f"{error}; local training runs in this process ({alone.name})", stacklevel=4)
+        logs.warn(f"{error}; local training runs in this process ({alone.name})", stacklevel=4)
         return alone
 
 

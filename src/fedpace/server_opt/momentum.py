@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
-from fedpace import kernels
+from fedpace import kernels, logs
 from fedpace.errors import require_number
 from fedpace.vector import Vector, require_finite, settle
 
@@ -55,7 +54,7 @@ class Momentum:
         require_number(self.beta, "Momentum.beta", low=0, below=1, allowed="in [0, 1)")
         require_number(self.nu, "Momentum.nu", above=-math.inf, below=math.inf, allowed="a number")
         if not 0 <= self.nu <= 1:
-            warnings.warn(f"Momentum.nu is usually in [0, 1]; got {self.nu!r}", stacklevel=3)
+            logs.warn(f"Momentum.nu is usually in [0, 1]; got {self.nu!r}", stacklevel=3)
 
     @property
     def remembers(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,21 +16,26 @@ from fedpace.compute.device import device as chosen_device
 from fedpace.display import html
 from fedpace.errors import require, require_count, require_number, unknown
 from fedpace.random import stream
-from fedpace.tasks import TASKS, networks
+from fedpace.tasks import OUTSIDE, TASKS, networks
 from fedpace.tasks.client_datasets import ClientDatasets
 from fedpace.tasks.datasets.data import Data
 from fedpace.tasks.datasets.digits import digits
 from fedpace.tasks.datasets.find import find
+from fedpace.tasks.datasets.outside import read_outside
 from fedpace.tasks.datasets.synthetic import parameters, synthetic
 from fedpace.tasks.encode import Codes, Encoded, Encoding, Numbers, Pixels
 from fedpace.tasks.evaluation import by_stratum
+from fedpace.tasks.fingerprint import sha256
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import classification
+from fedpace.tasks.own_network import OwnNetwork
 from fedpace.tasks.partition import Natural, Partition, hold_back
 from fedpace.tasks.partition import partition as parsed
 from fedpace.tasks.partition.html import split_html
 from fedpace.tasks.torch_task import TorchTask
 from fedpace.vector import Vector, freeze
+
+DEFAULT_CLIENTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ class LoadedTask(TorchTask):
         defaults: TaskDefaults,
         clients: int,
         rule: Partition,
-        model: str,
+        model: str | OwnNetwork,
         seed: int,
         device: Device | None = None,
         client_test: float = 0.0,
@@ -87,12 +93,16 @@ class LoadedTask(TorchTask):
             self.client_tests = ClientDatasets(data, held_back, defaults.encoding)
         holdings = ClientDatasets(data, self.parts, defaults.encoding)
         test = Encoded(data.x_test, data.y_test, defaults.encoding)
+        if isinstance(model, OwnNetwork):
+            self.stochastic = self.own_module = True  # it may draw random numbers
         self._first: tuple[int, Vector] | None = None  # the last initial model asked for, and its seed
         self._shape = tuple(test.take(np.arange(1))[0].shape[1:])
         objective = classification(label_smoothing)
         super().__init__(data.name, self._network(seed), objective, holdings.sizes, holdings, test, device)
 
     def _network(self, seed: int) -> nn.Module:
+        if isinstance(self.model, OwnNetwork):
+            return self.model.build(self._shape, self.data.classes, seed)
         return networks.build(self.model, self.defaults.networks, self._shape, self.data.classes, seed)
 
     def initial(self, seed: int) -> Vector:
@@ -108,8 +118,6 @@ class LoadedTask(TorchTask):
         Else: accuracy per class, weighted by the classes the client holds. (Text that is not split by nature: on its
         own training data.)
         """
-        if self.client_tests is not None:
-            return super().evaluate_clients(x)
         trained, tested = self._strata
         if trained is None or tested is None:
             return super().evaluate_clients(x)
@@ -130,8 +138,12 @@ class LoadedTask(TorchTask):
 
     @property
     def _strata(self) -> tuple[Any, Any]:
-        """The group, else the class, of every training and test sample; None for text that is not split by nature."""
-        if isinstance(self.partition, Natural):
+        """The group, else the class, of every training and test sample; None where clients have test data of their own,
+        and for text that is not split by nature.
+        """
+        if self.client_tests is not None:
+            return None, None
+        if isinstance(self.partition, Natural) and self.data.groups_test is not None:
             return self.data.groups_train, self.data.groups_test
         return (self.data.y_train, self.data.y_test) if self.data.y_train.ndim == 1 else (None, None)
 
@@ -140,36 +152,54 @@ class LoadedTask(TorchTask):
 
     def __repr__(self) -> str:
         return (
-            f"load({self.name!r}, clients={self.clients}, partition={self.partition}, "
+            f"load({self._source!r}, clients={self.clients}, partition={self.partition}, "
             f"model={self.model!r}, seed={self.seed}{self._options}{self.device.text})"
         )
 
     @property
+    def client_names(self) -> tuple[str, ...]:
+        """Of the clients of a natural split, where the data has names for them: files, writers."""
+        groups, names = self.data.groups_train, self.data.group_names
+        if groups is None or not names or not isinstance(self.partition, Natural):
+            return ()
+        return tuple(names[groups[part[0]]] for part in self.parts)
+
+    @property
+    def _source(self) -> str:
+        return self.data.source or self.name
+
+    @cached_property
     def _options(self) -> str:
         """Those that are not the default, as they are given to `load`."""
-        given = {"client_test": self.client_test, "label_smoothing": self.label_smoothing}
+        given: dict[str, Any] = {"client_test": self.client_test, "label_smoothing": self.label_smoothing}
+        if self.data.source:
+            given["data_sha256"] = digest_of(self.data)
         return "".join(f", {name}={value!r}" for name, value in given.items() if value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arguments = (self.name, self.clients, self.partition, self.model, self.seed)
+        arguments = (self._source, self.clients, self.partition, self.model, self.seed)
         return load, (*arguments, self.device, "float32", self.client_test, self.label_smoothing)
 
 
 def load(
     name: str,
-    clients: int = 100,
-    partition: str | Partition | None = None,
-    model: str | None = None,
+    clients: int | None = None,
+    partition: str | Partition | Sequence[Sequence[int]] | None = None,
+    model: str | nn.Module | Callable[..., nn.Module] | OwnNetwork | None = None,
     seed: int = 0,
     device: str | Device = "cpu",
     precision: str = "float32",
     client_test: float = 0.0,
     label_smoothing: float = 0.0,
+    data_sha256: str | None = None,
 ) -> LoadedTask:
     """The data set `name`, split over `clients` by `partition`, with the network `model`.
 
-    Without `partition` and `model` the data set's own: the natural split where there is one, else iid; the
-    network that suits it. `device`: cpu, cuda, cuda:1, mps, or auto: a GPU where there is one. `precision`: of the
+    Without `clients` there are 100, or as many as the files or lists of samples say. Without `partition` and `model`
+    the data set's own: the natural split where there is one, else iid; the network that suits it. `partition` may be
+    the numbers of each client's samples, or a JSON file of them; `model` a module of your own, or a class or function
+    that makes one. `folder:PATH` and `leaf:PATH` are data of your own; `data_sha256` refuses them once they have
+    changed. `device`: cpu, cuda, cuda:1, mps, or auto: a GPU where there is one. `precision`: of the
     forward and backward pass, float32, bf16 or fp16; the model that travels stays float32. `client_test`: the share of
     every client's samples that is held back as its own test data, for `run.client_metrics`. `label_smoothing`: of the
     loss that is trained on; the loss that is reported is that of the true labels.
@@ -180,31 +210,67 @@ def load(
     (10, 2410)
     """
     require(isinstance(name, str), "task", name, "a name such as 'digits'")
-    require(isinstance(model, str | None), "model", model, "a name such as 'mlp', or None")
-    defaults = task_defaults(name)
-    require_count(clients, "clients")
+    named = isinstance(model, str | OwnNetwork | None)
+    require(named or callable(model), "model", model, "a name such as 'mlp', a torch.nn.Module, or None")
+    if not is_outside(name):
+        task_defaults(name)
+    if clients is not None:
+        require_count(clients, "clients")
     require_count(seed, "seed", low=0)
     require_number(
         client_test, "client_test", low=0, below=1, allowed="in [0, 1), a share of every client's samples"
     )
     require_number(label_smoothing, "label_smoothing", low=0, below=1, allowed="in [0, 1)")
     place = chosen_device(device, precision)
-    rule = parsed(partition or defaults.partition)
-    data = read(name, clients, seed)
-    chosen = model or defaults.model
-    return LoadedTask(data, defaults, clients, rule, chosen, seed, place, client_test, label_smoothing)
+    rule = None if partition is None else parsed(partition)
+    known = getattr(rule, "clients", None) or clients
+    data = read(name, known or DEFAULT_CLIENTS, seed)
+    defaults = _fitting(data) if data.source else task_defaults(name)
+    if data_sha256 is not None and data.source:
+        require(
+            digest_of(data) == data_sha256, f"data of {name}", "others", f"as they were, sha256 {data_sha256}"
+        )
+    count = clients or known or len(data.group_names) or DEFAULT_CLIENTS
+    network = defaults.model if model is None else model if named else OwnNetwork(model)  # type: ignore[arg-type]
+    rule = rule or parsed(defaults.partition)
+    return LoadedTask(data, defaults, count, rule, network, seed, place, client_test, label_smoothing)  # type: ignore[arg-type]
+
+
+def _fitting(data: Data) -> TaskDefaults:
+    """The networks for samples of this shape."""
+    if data.x_train.ndim == 4:
+        return TaskDefaults(Numbers(), networks.IMAGES, "cnn", "natural")
+    return TaskDefaults(Numbers(), networks.FEATURES, "mlp", "natural")
+
+
+def digest_of(data: Data) -> str:
+    """Its content in 16 letters."""
+    return sha256(data.x_train, data.y_train, data.x_test, data.y_test)[:16]
+
+
+def is_outside(name: str) -> bool:
+    """Whether it names a place on the disk: `folder:PATH`, `leaf:PATH`."""
+    kind, colon, _ = name.partition(":")
+    return bool(colon) and kind in {form.partition(":")[0] for form in OUTSIDE}
 
 
 def task_defaults(name: str) -> TaskDefaults:
     """The defaults of a data set; `synthetic` may carry its parameters."""
     kind = name.partition(":")[0] if name.startswith("synthetic:") else name
     if kind not in DEFAULTS:
-        raise unknown("task", name, TASKS)
+        raise unknown("task", name, [*TASKS, *OUTSIDE])
     return DEFAULTS[kind]
+
+
+def default_partition(name: str) -> str:
+    """The rule that splits a data set where none is given."""
+    return "natural" if is_outside(name) else task_defaults(name).partition
 
 
 def read(name: str, clients: int, seed: int) -> Data:
     """The data; that of `synthetic` is made for this many clients."""
+    if is_outside(name):
+        return read_outside(name)
     if name.startswith("synthetic"):
         return synthetic(*parameters(name), clients, seed)
     return digits() if name == "digits" else find(name)

@@ -44,9 +44,9 @@ def _algorithms() -> None:
 
 
 def _tasks() -> None:
-    from fedpace.tasks import TASKS
+    from fedpace.tasks import OUTSIDE, TASKS
 
-    show.table(("task", "description"), sorted(TASKS.items()), align="lt")
+    show.table(("task", "description"), [*sorted(TASKS.items()), *OUTSIDE.items()], align="lt")
 
 
 def _models() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HEADER = ("name", "algorithm", "settings", "task", "seed", "steps", "accuracy", "loss", "state", "started")
 DROPPABLE = ("started", "loss", "task", "seed", "algorithm", "steps", "accuracy")  # where lines are short
-MOST_SETTINGS = 40  # letters of a run's parameters
+MOST_SETTINGS = 32  # letters of a run's parameters
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,6 +104,9 @@ def _show(store: Store, entry: Entry) -> None:
         if text:
             print(visible(f"  {name:<15}{short_lists(text)}"))
     run = artifacts.load(store, entry)
+    if len(run.client_metrics) > 1:
+        steps = short_lists(", ".join(map(str, run.client_metrics)))
+        print(f"  {'clients':<15}measured after steps {steps}")
     if run.history:
         print()
         show.result(run)

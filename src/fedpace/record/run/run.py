@@ -252,7 +252,7 @@ def _plain(record: StepRecord) -> dict[str, Any]:
     return plain if record.epsilon is not None else {k: v for k, v in plain.items() if k != "epsilon"}
 
 
-def _flat(record: StepRecord) -> dict[str, float | int]:
+def _flat(record: StepRecord) -> dict[str, float]:
     staleness = record.staleness
     return {
         "version": record.version,
@@ -264,4 +264,5 @@ def _flat(record: StepRecord) -> dict[str, float | int]:
         "mean_staleness": sum(staleness) / len(staleness) if staleness else 0.0,
         "max_staleness": max(staleness, default=0),
         "clipped": record.clipped,
+        **({} if record.epsilon is None else {"epsilon": record.epsilon}),
     }

@@ -59,7 +59,7 @@ def write(folder: Path, run: Run) -> None:
     if run.activities:
         columns = {**_activities(run.activities), **_fates(run.fates)}
         files.write(folder / TIMELINE, save(columns), durable=False, through=False)
-    if run.client_metrics:
+    if set(run.client_metrics) - {len(run.history)}:  # those of the last model are in the database
         files.write(folder / CLIENTS, save(*_measured(run)), durable=False, through=False)
     files.write(folder / MODEL, model_file.encode(run.arrays(), run.privacy, {"order": order}), through=False)
 

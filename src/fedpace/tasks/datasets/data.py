@@ -33,6 +33,8 @@ class Data:
     classes: int
     groups_train: Array | None = None  # the natural client of a sample (its writer, its role), 0, 1, ...
     groups_test: Array | None = None
+    source: str = ""  # as `tasks.load` is told; empty: by its name
+    group_names: tuple[str, ...] = ()  # of the natural clients, where they have names
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
