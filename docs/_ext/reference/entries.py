@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator
 
 from reference.docstrings import cell, code, markdown
@@ -187,18 +188,8 @@ def _member(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 def _signature(
     node: ast.FunctionDef | ast.AsyncFunctionDef, *, method: bool = False, result: bool = True
 ) -> str:
-    given = node.args
+    given = copy.deepcopy(node.args)
     if method:
-        first = given.posonlyargs if given.posonlyargs else given.args
-        shorter = ast.arguments(
-            posonlyargs=first[1:] if given.posonlyargs else [],
-            args=given.args if given.posonlyargs else first[1:],
-            vararg=given.vararg,
-            kwonlyargs=given.kwonlyargs,
-            kw_defaults=given.kw_defaults,
-            kwarg=given.kwarg,
-            defaults=given.defaults,
-        )
-        given = shorter
+        del (given.posonlyargs or given.args)[0]  # self
     returned = f" -> {ast.unparse(node.returns)}" if node.returns is not None and result else ""
     return f"({ast.unparse(given)}){returned}"

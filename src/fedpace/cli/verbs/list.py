@@ -79,7 +79,7 @@ def _one_algorithm(name: str) -> None:
     functions = algorithm_functions()
     if name not in functions:
         raise unknown("what to list", name, (*SECTIONS, *functions))
-    print(filled(f"{name}: {inspect.getdoc(functions[name])}"), end="\n\n")
+    print(filled(f"{name}: {_description(functions[name])}"), end="\n\n")
     parameters = inspect.signature(functions[name]).parameters.values()
     rows = [(p.name, _default(p), MEANINGS.get(p.name, "")) for p in parameters]
     show.table(("--set NAME=VALUE", "default", "description"), rows, align="llt")
@@ -91,6 +91,11 @@ def _default(parameter: inspect.Parameter) -> str:
     if parameter.default is parameter.empty:
         return "required"
     return "none" if parameter.default is None else str(parameter.default)
+
+
+def _description(function: Callable[..., object]) -> str:
+    """Its docstring, without examples for Python."""
+    return (inspect.getdoc(function) or "").partition("\n\n>>> ")[0]
 
 
 def _first_line(function: Callable[..., object]) -> str:
