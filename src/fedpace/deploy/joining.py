@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from fedpace.compute.protocol import Request
@@ -44,6 +45,7 @@ class _Trained:
     session: int
     delta: Vector
     steps: int
+    train_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +76,14 @@ class _Training:
 
     request: Request
     stopped: threading.Event = field(default_factory=threading.Event)
+    began_s: float = field(default_factory=time.monotonic)
 
     def run(self, task: Any) -> _Trained:
         if hasattr(task, "train_until"):
             delta, steps = task.train_until(self.request, self.stopped.is_set)
         else:
             delta, steps = task.solve(self.request), self.request.steps
-        return _Trained(self.request.session, delta, steps)
+        return _Trained(self.request.session, delta, steps, time.monotonic() - self.began_s)
 
 
 class Joining:
@@ -106,6 +109,7 @@ class Joining:
         self._happened: asyncio.Queue[object] = asyncio.Queue()
         self._threads: set[asyncio.Task[None]] = set()
         self._task_is_free = asyncio.Lock()
+        self._took = (0, 0.0)  # session and seconds of the last local training
         self._giving_up: asyncio.TimerHandle | None = None
         self._leaving = self._over = False
 
@@ -161,7 +165,8 @@ class Joining:
                 return Reaction(bye=f"no server for {after_s:g} s: the run is over, or cannot be reached")
             case Arrived():
                 return self._arrived(what)
-            case _Trained(session, delta, steps):
+            case _Trained(session, delta, steps, train_s):
+                self._took = (session, train_s)
                 return self.participant.trained(session, delta, steps)
             case _Measured(version, metrics):
                 return Reaction(send=[messages.of_metrics(version, self.participant.samples, metrics)])
@@ -201,7 +206,7 @@ class Joining:
         if reaction.save and self.memory is not None:
             await to_the_end(self.memory.save, self.participant)
         for message in reaction.send:
-            self.transport.send(self.participant.envelope.pack(message))
+            self.transport.send(self.participant.envelope.pack(self._timed(message)))
         if reaction.stop or reaction.train is not None:
             self._stop()
         if reaction.train is not None:
@@ -210,6 +215,13 @@ class Joining:
             self._in_thread(self._training.run, self.task)
         if reaction.evaluate is not None:
             self._in_thread(self._sum if reaction.adds_up else self._measure, *reaction.evaluate)
+
+    def _timed(self, message: Message) -> Message:
+        """An update says how long its training took, where that is known: predictions are made from it."""
+        session, train_s = self._took
+        if message.kind is not MessageKind.UPDATE or message.header["session"] != session:
+            return message
+        return replace(message, header={**message.header, "train_s": train_s})
 
     def _stop(self) -> None:
         if self._training is not None:

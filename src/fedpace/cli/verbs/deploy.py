@@ -1,4 +1,4 @@
-"""fedpace deploy new | try | request | enrol | revoke | renew"""
+"""fedpace deploy new | try | request | enrol | revoke | renew | measure | predict"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedpace.cli import deployed
+from fedpace.cli import deployed, predicting
 from fedpace.cli.parser import count
 from fedpace.cli.parser import seed as client_number
 from fedpace.errors import ConfigError
@@ -69,6 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_study(renew)
 
+    predicting.add_actions(action)
+
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -77,7 +79,7 @@ def _add_study(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Make a study for real clients, try it here, and manage who may take part.
+    """Make a study for real clients, try it here, manage who may take part, and predict how it will go.
 
     A key's passphrase is read from the environment: FEDPACE_PASSPHRASE.
     """
