@@ -1,4 +1,4 @@
-"""fedpace deploy new | try | request | enrol | revoke | renew | measure | predict"""
+"""fedpace deploy new | try | request | enrol | revoke | renew | measure | predict | doctor"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedpace.cli import deployed, predicting
+from fedpace.cli import deployed, doctoring, predicting
 from fedpace.cli.parser import count
 from fedpace.cli.parser import seed as client_number
 from fedpace.errors import ConfigError
@@ -70,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_study(renew)
 
     predicting.add_actions(action)
+    doctoring.add_action(action)
 
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +80,7 @@ def _add_study(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Make a study for real clients, try it here, manage who may take part, and predict how it will go.
+    """Make a study for real clients, try it here, and manage who may take part.
 
     A key's passphrase is read from the environment: FEDPACE_PASSPHRASE.
     """
