@@ -82,7 +82,11 @@ class Prediction:
         runs = {"predicted": self.run}
         if self.real is not None:
             runs[f"real: {self.real.run}"] = replace(
-                self.run, history=self.real.history, counters={}, traffic={}
+                self.run,
+                history=self.real.history,
+                counters={},
+                traffic={},
+                summary={"real_seconds": self.real.seconds},
             )
         shown_runs = [
             StoredRun(label=label, run=replace(run, activities=(), fates=()), clients=clients)
