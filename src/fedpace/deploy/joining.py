@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fedpace.compute.protocol import Request
@@ -32,6 +33,7 @@ class _Trained:
     session: int
     delta: Vector
     steps: int
+    train_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,11 @@ class _Training:
 
     request: Request
     stopped: threading.Event = field(default_factory=threading.Event)
+    began_s: float = field(default_factory=time.monotonic)
 
     def run(self, task: Any) -> _Trained:
-        return _Trained(self.request.session, *train(task, self.request, self.stopped.is_set))
+        delta, steps = train(task, self.request, self.stopped.is_set)
+        return _Trained(self.request.session, delta, steps, time.monotonic() - self.began_s)
 
 
 class Joining:
@@ -90,6 +94,7 @@ class Joining:
         self._happened: asyncio.Queue[object] = asyncio.Queue()
         self._threads: set[asyncio.Task[None]] = set()
         self._task_is_free = asyncio.Lock()
+        self._took = (0, 0.0)  # session and seconds of the last local training
         self._giving_up: asyncio.TimerHandle | None = None
         self._leaving = self._over = False
 
@@ -145,7 +150,8 @@ class Joining:
                 return Reaction(bye=f"no server for {after_s:g} s: the run is over, or cannot be reached")
             case Arrived():
                 return self._arrived(what)
-            case _Trained(session, delta, steps):
+            case _Trained(session, delta, steps, train_s):
+                self._took = (session, train_s)
                 return self.participant.trained(session, delta, steps)
             case _Measured(version, metrics):
                 return Reaction(send=[messages.of_metrics(version, self.participant.samples, metrics)])
@@ -185,7 +191,7 @@ class Joining:
         if reaction.save and self.memory is not None:
             await to_the_end(self.memory.save, self.participant)
         for message in reaction.send:
-            self.transport.send(self.participant.envelope.pack(message))
+            self.transport.send(self.participant.envelope.pack(self._timed(message)))
         if reaction.stop or reaction.train is not None:
             self._stop()
         if reaction.train is not None:
@@ -195,6 +201,13 @@ class Joining:
         if reaction.evaluate is not None:
             work = self._sum if reaction.adds_up else self._measure
             self._in_thread(work, *reaction.evaluate, self.participant.memory.client.kept)
+
+    def _timed(self, message: Message) -> Message:
+        """An update says how long its training took, where that is known: predictions are made from it."""
+        session, train_s = self._took
+        if message.kind is not MessageKind.UPDATE or message.header["session"] != session:
+            return message
+        return replace(message, header={**message.header, "train_s": train_s})
 
     def _stop(self) -> None:
         if self._training is not None:

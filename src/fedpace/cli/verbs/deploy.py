@@ -1,4 +1,4 @@
-"""fedpace deploy new | try | request | enrol | revoke | renew"""
+"""fedpace deploy new | try | request | enrol | revoke | renew | measure | predict | doctor"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedpace.cli import deployed
+from fedpace.cli import deployed, doctoring, predicting
 from fedpace.cli.parser import count
 from fedpace.cli.parser import seed as client_number
 from fedpace.errors import ConfigError
@@ -70,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--also", action="append", default=[], metavar="HOST", help="another name of the server"
     )
     _add_study(renew)
+
+    predicting.add_actions(action)
+    doctoring.add_action(action)
 
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
