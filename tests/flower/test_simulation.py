@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.flower.stage import CLIENTS, Stage
+from tests.flower.stage import CLIENTS, Stage, wait_until
 
 pytestmark = pytest.mark.long
 
@@ -53,6 +53,7 @@ def test_an_asynchronous_one_equals_its_replay(name: str, algorithm: str, simula
 
 def test_polled_pacing_is_refused_in_one_line(simulation: Stage) -> None:
     run = simulation.begin("polled", "defedavg_niid()", ROUNDS, "--federation-config", FEDERATION)
-    log = simulation.flwr("log", run, "stage")
+    wait_until(simulation.has_failed, "the refusal")
+    log = simulation.flwr("log", run, "stage", "--show")
     assert "on Flower they cannot upload by themselves" in log
     assert not simulation.runs("polled").exists()
