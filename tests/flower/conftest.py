@@ -12,6 +12,11 @@ if importlib.util.find_spec("flwr") is None:  # they run in .venv-flower, which 
     collect_ignore_glob = ["test_*.py"]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Flower's own imports warn of what its libraries will drop."""
+    config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning")
+
+
 @pytest.fixture
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     made = Stage(tmp_path_factory.mktemp("stage"))

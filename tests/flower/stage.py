@@ -65,6 +65,7 @@ class Stage:
         self.app, self.place = folder / NAME, folder / "place"
         new_app(self.app)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.last = ""  # Flower's id of the last run
         self.env = os.environ | OFFLINE | {"FLWR_HOME": str(folder / "flwr")}
         self.env |= {"FEDPACE_HOME": str(folder / "home"), "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
         self.connect("stage", self.port)
@@ -149,16 +150,25 @@ class Stage:
         said = " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())
         said += f" in-order={str(in_order).lower()}"
         out = self.flwr("run", str(self.app), "stage", "--run-config", said, "--format", "json", *words)
-        return str(json.loads(out[out.index("{") :])["run-id"])
+        self.last = str(json.loads(out[out.index("{") :])["run-id"])
+        return self.last
 
     def runs(self, name: str) -> Path:
         return self.place / "runs" / name
 
     def finished(self, name: str) -> Path:
         """The run's folder, once it is over."""
-        place = self.runs(name)
-        wait_until((place / "run.json").exists, f"the end of {name}")
-        return place
+        result = self.runs(name) / "run.json"
+        wait_until(lambda: result.exists() or self.has_failed(), f"the end of {name}")
+        assert result.exists(), self.flwr("log", self.last, "stage", "--show")
+        return result.parent
+
+    def has_failed(self) -> bool:
+        """Whether the SuperLink says so of the last run; it may be restarting itself, and then says nothing."""
+        words = [str(PROGRAMS / "flwr"), "ls", "stage", "--run-id", self.last, "--format", "json"]
+        asked = subprocess.run(words, env=self.env, capture_output=True, text=True, cwd=self.folder)
+        time.sleep(5)
+        return "finished:failed" in asked.stdout
 
     def steps(self, name: str) -> int:
         """Server steps in the run's journal by now, of a copy that nobody writes to."""

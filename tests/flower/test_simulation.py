@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from tests.flower.stage import CLIENTS, Stage
+from tests.flower.stage import CLIENTS, Stage, wait_until
 
 pytestmark = pytest.mark.long
 
@@ -53,6 +55,18 @@ def test_an_asynchronous_one_equals_its_replay(name: str, algorithm: str, simula
 
 def test_polled_pacing_is_refused_in_one_line(simulation: Stage) -> None:
     run = simulation.begin("polled", "defedavg_niid()", ROUNDS, "--federation-config", FEDERATION)
-    log = simulation.flwr("log", run, "stage")
+    wait_until(simulation.has_failed, "the refusal")
+    log = simulation.flwr("log", run, "stage", "--show")
     assert "on Flower they cannot upload by themselves" in log
     assert not simulation.runs("polled").exists()
+
+
+def test_the_example_learns(simulation: Stage) -> None:
+    example = Path(__file__).parents[2] / "examples" / "flower"
+    own, simulation.app = simulation.app, example
+    simulation.begin("digits", "", 0, "--federation-config", FEDERATION)
+    place = simulation.finished("digits")
+    simulation.app = own
+    history = json.loads((place / "run.json").read_bytes())["history"]
+    assert len(history) == 10
+    assert history[-1]["metrics"]["accuracy"] > 0.5

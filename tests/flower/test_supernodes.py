@@ -41,7 +41,7 @@ def test_ca2fl_equals_its_replay(fleet: Stage) -> None:
 
 
 def test_arrivals_run_with_the_inbox_of_each_client_kept_by_the_server(fleet: Stage) -> None:
-    fleet.begin("arrivals", "defedavg_iid(client_lr=0.1)", ROUNDS)
+    fleet.begin("arrivals", "defedavg_iid(client_lr=0.1, buffer=2)", ROUNDS)
     fleet.finished("arrivals")
     assert fleet.replayed("arrivals").different == ()
 

@@ -246,7 +246,7 @@ def _begun(place: Path, asked: Genesis, rules: Rules | None) -> Genesis:
     files = DiskFiles(place)
     found = genesis.read(files, rules)
     if found is None:
-        asked.terms.bound(asked.layout)  # what is refused leaves no run behind
+        asked.coordinator()  # what is refused leaves no run behind
         asked.write(files)
         return asked
     genesis.require_same(found, asked)

@@ -154,6 +154,20 @@ def test_a_client_whose_owner_says_no_trains_nothing_and_the_run_goes_on(tmp_pat
     assert {client for step in run.history for client in step.clients} == set(range(CLIENTS)) - {4}
 
 
+def test_a_client_whose_owner_said_no_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice it says no, to letters that carry nothing else."""
+    monkeypatch.setattr("fedpace.deploy.flower.transport.ASK_AGAIN_S", 0.0)
+    fleet, asked = Fleet(tmp_path), []
+
+    def accept() -> bool:
+        asked.append(True)
+        return len(asked) > 3
+
+    fleet.owners[4] = Owner(accept=accept)
+    run = serve_fleet(made("fedavg", clients_per_round=CLIENTS), fleet, tmp_path / "server", rounds=12)
+    assert 4 in run.history[-1].clients and 4 not in run.history[0].clients
+
+
 def test_a_client_that_made_another_initial_model_gets_the_servers(tmp_path: Path) -> None:
     class Other(Fleet):
         def answer(self, number: int, letter: Letter) -> LetterAnswer:

@@ -13,11 +13,12 @@ from fedpace.errors import RemoteError
 
 CONFIG, BYTES = "fedpace", "messages"
 STYPE = "fedpace.messages"
+MOST_MESSAGES, LONGEST_TEXT = 64, 500  # of one answer
 UNREADABLE = -1  # the code of a reply that makes no sense; Flower has none for it
 
 
 class GridPost:
-    """A Grid as a post office. One message per call: where a node is gone, Flower says so by leaving its id out."""
+    """A Grid as a post office. One message is pushed per call: for a node that is gone Flower leaves the id out."""
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -80,6 +81,8 @@ def _parts(records: RecordDict) -> tuple[ConfigRecord, list[bytes]]:
     config, arrays = records.get(CONFIG), records.get(BYTES)
     if not isinstance(config, ConfigRecord) or not isinstance(arrays, ArrayRecord):
         raise RemoteError(f"a message must have the records {CONFIG} and {BYTES}; got {sorted(records)[:4]}")
+    if len(arrays) > MOST_MESSAGES:
+        raise RemoteError(f"a message must carry at most {MOST_MESSAGES} of ours; got {len(arrays)}")
     return config, [arrays[name].data for name in sorted(arrays)]
 
 
@@ -94,4 +97,4 @@ def _text(config: ConfigRecord, name: str) -> str:
     value = config.get(name)
     if not isinstance(value, str):
         raise RemoteError(f"{name} of a message must be text; got {value!r:.40}")
-    return value
+    return value[:LONGEST_TEXT]

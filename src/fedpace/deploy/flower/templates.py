@@ -80,6 +80,7 @@ README = """\
 | `server_app.py`, `client_app.py` | Flower's entry points; nothing to change |
 | `pyproject.toml` | the Flower app and its configuration |
 
+    export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1             # fedpace is installed already
     flwr run {name} --stream --federation-config "num-supernodes=4"   # in Flower's simulation
     flwr run {name} REMOTE --stream                                   # on the SuperNodes of a SuperLink
 

@@ -28,7 +28,7 @@ POLL_S = 0.25  # between two looks for answers
 LOOK_S = 2.0  # between two looks for nodes
 ASK_AGAIN_S = 60.0  # a client that takes no work now is asked again
 LONGEST_PAUSE_S = 60.0  # between two attempts at a node whose ClientApp fails
-MOST_FAILURES = 5  # of a ClientApp in a row, then its node is not tried again
+MOST_CRASHES = 5  # of a ClientApp in a row, then its node is not tried again
 NODE_UNAVAILABLE = 5  # Flower's code: the SuperNode is gone
 
 
@@ -44,12 +44,14 @@ class _Node:
     is_urgent: bool = False  # something in `waiting` wants an answer
     under_way: str | None = None  # the letter without an answer
     not_before_s: float = 0.0
-    failures: int = 0
+    failures: int = 0  # since its last answer
+    crashes: int = 0  # of them, those of its ClientApp
     refused: str = ""  # why it is not asked again
-    asks_at_s: float | None = None  # when a client that takes no work is asked again
+    is_paused: bool = False  # its client takes no work now
+    asked_s: float = 0.0  # when it answered that last
 
     def end_link(self) -> None:
-        self.link, self.client, self.waiting, self.is_urgent, self.asks_at_s = "", None, [], False, None
+        self.link, self.client, self.waiting, self.is_urgent, self.is_paused = "", None, [], False, False
 
 
 class GridServer:
@@ -166,9 +168,10 @@ class GridServer:
         if not node.link:
             node.link, node.number = f"{self.run}-{os.urandom(8).hex()}", OPENING
             return Letter(node.link, OPENING)
-        if not node.is_urgent and (node.asks_at_s is None or now < node.asks_at_s):
+        asks_again = node.is_paused and now >= node.asked_s + ASK_AGAIN_S
+        if not node.is_urgent and not asks_again:
             return None
-        sent, node.waiting, node.is_urgent, node.asks_at_s = node.waiting, [], False, None
+        sent, node.waiting, node.is_urgent = node.waiting, [], False
         node.number += 1
         return Letter(node.link, node.number, sent)
 
@@ -196,8 +199,9 @@ class GridServer:
             self._nodes.pop(node.id, None)
             return
         self._retry(node)
-        if node.failures >= MOST_FAILURES:
-            self._refuse(node, f"its ClientApp failed {node.failures} times in a row: {outcome.reason}")
+        node.crashes += 1
+        if node.crashes >= MOST_CRASHES:
+            self._refuse(node, f"its ClientApp failed {node.crashes} times in a row: {outcome.reason}")
 
     def _answered(self, node: _Node, answer: LetterAnswer) -> None:
         in_turn = (answer.link, answer.number) == (node.link, node.number)
@@ -210,7 +214,7 @@ class GridServer:
                 self._retry(node)
             case AnswerStatus.DONE if in_turn and (node.client is not None or self._seat(node, answer)):
                 if answer.number != OPENING:
-                    node.failures = 0
+                    node.failures = node.crashes = 0
                 self._deliver(node, answer)
             case _:
                 self._part(node, "it lost count", gone=False)
@@ -218,6 +222,7 @@ class GridServer:
 
     def _deliver(self, node: _Node, answer: LetterAnswer) -> None:
         assert node.client is not None
+        node.asked_s = self._clock()
         for message in answer.messages:
             self._note(node, message)
             self._events.put_nowait(Arrived(node.client, message))
@@ -227,8 +232,8 @@ class GridServer:
         with contextlib.suppress(RemoteError):
             kind, header = messages.own(message)
             assert node.client is not None
-            if kind is MessageKind.PAUSE:
-                node.asks_at_s = self._clock() + ASK_AGAIN_S
+            if kind in (MessageKind.PAUSE, MessageKind.READY):
+                node.is_paused = kind is MessageKind.PAUSE
             elif kind is MessageKind.HELLO:
                 self._resending.discard(node.client)
                 if header["upload"] > header["acknowledged"]:
