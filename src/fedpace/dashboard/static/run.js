@@ -26,11 +26,12 @@ export async function show(main, { name, query }) {
     drawCurves();
   });
   const curves = el("div", { class: "charts" }), traffic = el("div", { class: "charts" }), people = el("div", { class: "charts" });
-  put(parts.curves, section("Curves", el("div", { class: "row" }, axis), curves));
   put(main, parts.head, parts.tiles, parts.curves, parts.people, parts.timeline, parts.traffic, parts.about);
 
   const isPrivate = () => Boolean(view.facts.privacy) || (view.steps.epsilon || []).some((e) => e !== null);
   const operator = () => (isPrivate() ? el("p", { class: "operator" }, "The operator's view, not covered by ε: differential privacy covers ", view.facts.covered, ".") : null);
+
+  put(parts.curves, section("Curves", operator(), el("div", { class: "row" }, axis), curves));
 
   function chart(place, key, make) {
     if (!view.charts.has(key)) {
@@ -60,7 +61,7 @@ export async function show(main, { name, query }) {
     const up = running(s.bytes_up), down = running(s.bytes_down);
     chart(curves, "bytes", () => ({ title: "sent", lines: [{ label: "up", place: 2 }, { label: "down", place: 5 }], x, y: bytes, sync: "run", zero: true })).set([at, up, down], { x });
     if (s.max_staleness.some((n) => n)) chart(curves, "stale", () => ({ title: "staleness", lines: [{ label: "mean", place: 0 }, { label: "max", place: 4, light: true }], x, y: digits, sync: "run", zero: true })).set([at, s.staleness, s.max_staleness], { x });
-    chart(curves, "updates", () => ({ title: "updates per server step", lines: [{ label: "updates", place: 6 }], x, y: tick, sync: "run", zero: true })).set([at, s.updates], { x });
+    chart(curves, "updates", () => ({ title: "updates per server step", lines: [{ label: "updates", place: 6 }], x, y: whole, sync: "run", zero: true })).set([at, s.updates], { x });
   }
 
   function drawHead() {
