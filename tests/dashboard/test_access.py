@@ -54,6 +54,11 @@ def test_the_page_and_the_list_of_runs(ui: Server) -> None:
     assert (first["steps"], first["state"], first["metrics"]["loss"]) == (3, "done", 1 / 3)
 
 
+def test_head_of_a_stream_ends(ui: Server) -> None:
+    answer = ui.ask("HEAD", "/api/events/runs")
+    assert answer.status == 200 and answer.headers["content-type"].startswith("text/event-stream")
+
+
 @pytest.mark.parametrize("path", ["/", "/api/runs", "/static/index.html"])
 def test_head_is_get_without_a_body(ui: Server, path: str) -> None:
     head, get = ui.ask("HEAD", path), ui.ask("GET", path)
@@ -92,6 +97,13 @@ def test_a_foreign_origin_is_refused_even_with_the_token(ui: Server, origin: str
 def test_the_own_origin_is_none_that_is_foreign(ui: Server) -> None:
     assert ui.act("DELETE", "/api/runs/nothing", Origin=ui.address).status == 404
     assert ui.act("DELETE", "/api/runs/nothing", **{"Sec-Fetch-Site": "cross-site"}).status == 403
+
+
+def test_what_runs_say_is_not_for_other_sites(ui: Server) -> None:
+    """The page may be opened from a link or shown in a notebook's frame; its data only the page itself may ask for."""
+    for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)):
+        assert ui.ask("GET", "/api/runs", {"Sec-Fetch-Site": site}).status == status
+        assert ui.ask("GET", "/", {"Sec-Fetch-Site": site}).status == 200
 
 
 def test_two_authorizations_are_none(ui: Server) -> None:
@@ -232,9 +244,11 @@ def test_a_wildcard_has_every_number_and_no_foreign_name() -> None:
 
 
 def test_what_is_printed(tmp_path: Path) -> None:
-    here, there = PageOptions(token="given"), PageOptions("::", token="given", private=True)
+    here, there = PageOptions(token="given"), PageOptions("::1", token="given", private=True)
     assert greeting(here, "given", 80, private=False) == "http://127.0.0.1:80/"
-    assert greeting(there, "given", 80, private=True) == "http://[::]:80/#token=given"
+    assert greeting(there, "given", 80, private=True) == "http://[::1]:80/#token=given"
+    everywhere = greeting(PageOptions("0.0.0.0", token="given"), "given", 80, private=True)
+    assert everywhere == f"http://{socket.gethostname()}:80/#token=given"
     made = greeting(PageOptions(), "made", 80, private=False)
     assert made.splitlines()[0] == "http://127.0.0.1:80/" and "#token=made" in made
     (tmp_path / "token").write_text("from-a-file\n")

@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import save
 from tests.browser import Browser, require_browser
 from tests.dashboard.serving import SOURCE, TOKEN, Server, ended, ready, started, stored
 
+from fedpace.record.store.artifacts import TIMELINE
 from fedpace.record.store.store import Store
 
 HOSTILE = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
@@ -344,6 +347,39 @@ def test_a_timeline_of_a_finished_run_is_zoomed(browser: Browser, filled: Server
     assert float(browser.evaluate(f"return {canvas}.to - {canvas}.from")) == pytest.approx(whole / 4)
     browser.type("0")
     assert float(browser.evaluate(f"return {canvas}.to")) == whole
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_sessions_are_drawn_and_zoomed(browser: Browser, filled: Server) -> None:
+    """Drawing is measured in the page: a frame stays short when all of them are in sight."""
+    many, clients = 100_000, 200
+    stored(filled.store, "sessions")
+    client, start = np.arange(many) % clients, np.arange(many) // clients * 1.0
+    columns = {"client": client, "start": start, "end": start + 0.8, "kind": np.ones(many, np.uint8)}
+    columns |= {"version": start.astype(np.int64), "session": start.astype(np.int64)}
+    fates = {
+        "client": client,
+        "session": columns["session"],
+        "fate": np.zeros(many, np.uint8),
+        "version": client,
+    }
+    arrays = {f"activity.{name}": column for name, column in columns.items()}
+    arrays |= {f"fate.{name}": column for name, column in fates.items()}
+    folder = filled.store.folder("sessions")
+    folder.mkdir(parents=True)
+    (folder / TIMELINE).write_bytes(save(arrays))
+    go(browser, filled, "#/run/sessions")
+    browser.wait("document.querySelector('h2')")
+    browser.evaluate("document.querySelectorAll('h2')[2].scrollIntoView()")
+    canvas = "document.querySelector('.timeline canvas')"
+    assert browser.wait(f"{canvas} && {canvas}.dataset.stretches") == str(many)
+    browser.evaluate(f"{canvas}.focus()")
+    took = []
+    for _ in range(5):
+        key = "new KeyboardEvent('keydown', {key: arguments[0]})"
+        draw = f"const began = performance.now(); {canvas}.dispatchEvent({key}); return performance.now() - began"
+        took += [browser.evaluate(draw, "+"), browser.evaluate(draw, "0")]
+    assert min(took[1::2]) < 200 and float(browser.evaluate(f"return {canvas}.dataset.to")) == 499.8
 
 
 @pytest.mark.long

@@ -21,6 +21,7 @@ TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{1,500}={0,10}")  # as RFC 6750 has it
 TOKENS = "letters, digits and any of - . _ ~ + /"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::[0-9]{1,5})?")
+_DATA = ("/api/", "/metrics")
 _PUBLIC = "/static/"  # the page's own files: the same for everybody, without a word of any run
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -50,6 +51,8 @@ class Access:
             return RefusedRequest(400, "Host must be the name of this server")
         if method not in READS:
             return self._refused_action(given)
+        if path.startswith(_DATA) and _is_from_elsewhere(given):
+            return RefusedRequest(403, "what runs say is not for other sites")
         if not self.private or path.startswith(_PUBLIC) or self._has_token(given) or self._has_cookie(given):
             return None
         return RefusedRequest(401, "reading needs the token: open the address that fedpace ui printed")
@@ -66,7 +69,7 @@ class Access:
             return RefusedRequest(401, "Authorization must be Bearer and the token")
         own = f"http://{given['host'][0]}"
         foreign = any(origin.lower() != own.lower() for origin in given.get("origin", ()))
-        if foreign or any(site not in ("same-origin", "none") for site in given.get("sec-fetch-site", ())):
+        if foreign or _is_from_elsewhere(given):
             return RefusedRequest(403, "Origin must be this server's")
         return None
 
@@ -90,15 +93,19 @@ def access(host: str, token: str, *, private: bool) -> Access:
     if is_loopback(host):
         return Access(token, LOOPBACK | {_as_host(host)}, private=private)
     names = {_as_host(host), socket.gethostname().lower(), *LOOPBACK}
-    address = _address(host)
-    wildcard = address is not None and address.is_unspecified
-    return Access(token, frozenset(names), any_address=wildcard, private=True)
+    return Access(token, frozenset(names), any_address=is_everywhere(host), private=True)
 
 
 def is_loopback(host: str) -> bool:
     """Whether nobody but this machine can ask."""
     address = _address(host)
     return host.lower() == "localhost" if address is None else address.is_loopback
+
+
+def is_everywhere(host: str) -> bool:
+    """Whether it stands for all addresses of this machine."""
+    address = _address(host)
+    return address is not None and address.is_unspecified
 
 
 def _as_host(host: str) -> str:
@@ -118,6 +125,11 @@ def _by_name(headers: Headers) -> dict[str, list[str]]:
     for name, value in headers:
         found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip())
     return found
+
+
+def _is_from_elsewhere(given: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a browser says that the page of another site asks."""
+    return any(site not in ("same-origin", "none") for site in given.get("sec-fetch-site", ()))
 
 
 def _same(given: str, known: str) -> bool:

@@ -36,10 +36,16 @@ class Hub:
     def __init__(self) -> None:
         self._feeds: dict[str, Feed] = {}
 
-    def stream(self, subject: str, poll: Callable[[], Poll]) -> Response:
+    def stream(self, request: Request, subject: str, poll: Callable[[], Poll]) -> Response:
         """A stream of what `poll` finds; the first listener makes one, the others share it."""
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(self._heard(subject, poll), headers=headers, media_type="text/event-stream")
+        headers = {
+            "cache-control": "no-store",
+            "x-accel-buffering": "no",
+            "content-type": "text/event-stream",
+        }
+        if request.method == "HEAD":  # nobody would hear it end
+            return Response(headers=headers)
+        return StreamingResponse(self._heard(subject, poll), headers=headers)
 
     def close(self) -> None:
         """End all streams."""

@@ -30,7 +30,7 @@ def metrics(request: Request) -> Response:
 def events(request: Request) -> Response:
     """A stream of statuses, as they change."""
     store = store_of(request)
-    return hub_of(request).stream("fleet", lambda: FleetWatch(store))
+    return hub_of(request).stream(request, "fleet", lambda: FleetWatch(store))
 
 
 class FleetWatch:

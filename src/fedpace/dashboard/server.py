@@ -10,7 +10,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from fedpace.dashboard.access import TOKEN, TOKENS, access, is_loopback
+from fedpace.dashboard.access import TOKEN, TOKENS, access, is_everywhere, is_loopback
 from fedpace.dashboard.app import application, hub_of
 from fedpace.dashboard.events import Hub
 from fedpace.dashboard.guard import Guard
@@ -71,8 +71,8 @@ class _Announced(uvicorn.Server):
 
 def greeting(options: PageOptions, token: str, port: int, *, private: bool) -> str:
     """The address; with the token in its fragment where reading needs it, else beside it if nobody knows it yet."""
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    address = f"http://{host}:{port}/"
+    host = socket.gethostname() if is_everywhere(options.host) else options.host
+    address = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
     if private:
         return f"{address}#token={token}"
     if options.token is None:

@@ -67,10 +67,10 @@ class RunWatch:
 def of_runs(request: Request) -> Response:
     """A stream of changes in the list of runs."""
     store = store_of(request)
-    return hub_of(request).stream("runs", lambda: RunsWatch(store))
+    return hub_of(request).stream(request, "runs", lambda: RunsWatch(store))
 
 
 def of_run(request: Request) -> Response:
     """A stream of one run's new steps."""
     store, name = store_of(request), entry_of(request).name
-    return hub_of(request).stream(f"run {name}", lambda: RunWatch(store, name))
+    return hub_of(request).stream(request, f"run {name}", lambda: RunWatch(store, name))

@@ -1,6 +1,6 @@
 // Lines over an axis, drawn by uPlot. A chart is made once and given new data; it keeps its place and its size.
 import { colour, el, onScheme, put, series } from "./dom.js";
-import { metric, tick } from "./format.js";
+import { metric, tick, whole } from "./format.js";
 
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const WHOLE = [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7, 8].map((power) => n * 10 ** power)).sort((a, b) => a - b);
@@ -51,20 +51,26 @@ export class Chart {
       width,
       height,
       legend: { show: false },
-      padding: [8, 10, 0, 0],
+      padding: [8, 20, 0, 0],
       cursor: { sync: this.sync ? { key: this.sync, setSeries: false } : undefined, points: { size: 7 }, drag: { x: true, y: false } },
       scales: {
-        x: { time: false, range: (_, low, high) => (low === high || this.lines[0].bars ? [low - 0.5, high + 0.5] : [low, high]) },
-        y: { distr: this.log ? 3 : 1, ...(this.log ? {} : { range: (_, low, high) => this.span(low, high) }) },
+        x: { time: false, range: (_, low, high) => this.reach(low, high) },
+        y: { distr: this.log ? 3 : 1, range: (_, low, high) => (this.log ? [low * 0.9, high * 1.1] : this.span(low, high)) },
       },
       axes: [
         { ...axis, size: 30, grid: { show: false }, space: 62, ...(this.x.whole ? { incrs: WHOLE } : {}), values: (_, at) => at.map((v) => (v === null ? "" : this.x.format(v))) },
-        { ...axis, size: 54, values: (_, at) => at.map((v) => (v === null ? "" : (this.y === metric ? tick : this.y)(v))) },
+        { ...axis, size: 54, ...(this.log ? { splits: (_, __, low, high) => decades(low, high) } : this.y === whole ? { incrs: WHOLE } : {}), values: (_, at) => at.map((v) => (v === null ? "" : (this.y === metric ? tick : this.y)(v))) },
       ],
       series: [{}, ...this.lines.map((line) => this.style(line))],
       bands: this.bands.map(([high, low, place]) => ({ series: [high, low], fill: faded(series(place), 0.16) })),
       hooks: { setCursor: [(plot) => this.say(plot.cursor.idx)], draw: [(plot) => this.drawGoal(plot)] },
     };
+  }
+
+  reach(low, high) {
+    const [xs] = this.data;
+    if (xs.length === 1) return [xs[0] - 0.5, xs[0] + 0.5];
+    return this.lines[0].bars ? [low - 0.5, high + 0.5] : [low, high];
   }
 
   span(low, high) {
@@ -77,11 +83,11 @@ export class Chart {
   }
 
   style(line) {
-    const stroke = line.thin ? faded(series(line.place), 0.35) : line.faint ? "transparent" : series(line.place);
-    const style = { label: line.label, stroke, width: line.thin || line.light ? 1 : line.faint ? 0 : 2, spanGaps: true, points: { show: false } };
+    const stroke = line.thin || line.light ? faded(series(line.place), line.light ? 0.5 : 0.35) : line.faint ? "transparent" : series(line.place);
+    const style = { label: line.label, stroke, width: line.thin || line.light ? 1 : line.faint ? 0 : 2, spanGaps: true };
     if (line.dash) style.dash = [5, 4];
     if (line.bars) Object.assign(style, { paths: uPlot.paths.bars({ size: [0.8, 40], align: 0 }), fill: faded(series(line.place), 0.75), width: 0 });
-    if (this.data[0].length < 2) style.points = { show: !line.faint, size: 6 };
+    style.points = { show: (plot) => !line.faint && !line.bars && plot.data[0].length < 2, size: 6 };
     return style;
   }
 
@@ -121,6 +127,13 @@ export class Chart {
     this.forget();
     this.plot?.destroy();
   }
+}
+
+// 1, 2 and 5 times powers of ten; over many decades the powers alone.
+function decades(low, high) {
+  const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
+  const parts = last - first > 3 ? [1] : [1, 2, 5];
+  return Array.from({ length: last - first + 1 }, (_, at) => parts.map((part) => part * 10 ** (first + at))).flat().filter((at) => at >= low && at <= high);
 }
 
 export function faded(text, share) {

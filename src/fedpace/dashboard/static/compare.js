@@ -2,14 +2,14 @@
 import { get } from "./api.js";
 import { Chart, spansDecades } from "./charts.js";
 import { el, put } from "./dom.js";
-import { bytes, duration, seconds, tick } from "./format.js";
+import { bytes, duration, tick } from "./format.js";
 import { choice, link, section, segments, state } from "./parts.js";
 import { quiet } from "./stream.js";
 import { plain } from "./table.js";
 
 const AXES = {
   steps: { title: "server steps", format: tick, whole: true },
-  seconds: { title: "virtual time", format: seconds },
+  seconds: { title: "virtual time", format: (value) => `${tick(value)} s` },
   real: { title: "real time", format: duration },
   traffic: { title: "bytes sent", format: bytes },
 };

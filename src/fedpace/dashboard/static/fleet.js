@@ -41,15 +41,15 @@ class FleetCard {
     this.times = [];
     this.rates = [];
     this.online = [];
-    [this.top, this.tiles, this.alarms, this.refused] = [el("div", { class: "head" }), el("div", { class: "facts" }), el("div"), el("div")];
-    const x = { format: (value) => (value === 0 ? "now" : `${duration(-value)} ago`) };
+    [this.top, this.line, this.tiles, this.alarms, this.refused] = [el("div", { class: "head" }), el("div"), el("div", { class: "facts" }), el("div"), el("div")];
+    const x = { whole: true, format: (value) => (value === 0 ? "now" : `${duration(-value)} ago`) };
     this.rate = new Chart({ title: "server steps per second", lines: [{ label: "steps", place: 0 }], x, y: digits, zero: true });
     this.presence = new Chart({ title: "clients online", lines: [{ label: "online", place: 2 }], x, y: whole, zero: true });
     const text = (key, title, more = {}) => ({ key, title, class: "c-plain", sort: (c) => c[key], cell: (c) => (c[key] === null ? "" : String(c[key])), ...more });
     const num = (key, title, format = whole) => text(key, title, { align: "right", downFirst: true, cell: (c) => (c[key] === null ? "" : format(c[key])) });
     this.columns = [text("client", "client"), text("state", "state", { cell: (c) => state(c.state) }), num("version", "version"), num("round_trip", "round trip", seconds), num("bytes_up", "up", bytes), num("bytes_down", "down", bytes), num("updates", "updates"), num("refused", "refused"), num("last_seen", "last seen", ago)];
     this.table = new Table(this.columns, { label: `Clients of ${name}`, sort: { key: "client", down: false }, onsort: (sort) => this.order(sort) });
-    this.node = el("section", { class: "fleet" }, this.top, this.alarms, this.tiles, el("div", { class: "charts" }, this.rate.node, this.presence.node), this.refused, el("h3", { class: "after" }, "Clients"), el("div", { class: "clients" }, this.table.node));
+    this.node = el("section", { class: "fleet" }, this.top, this.line, this.alarms, this.tiles, el("div", { class: "charts" }, this.rate.node, this.presence.node), this.refused, el("h3", { class: "after" }, "Clients"), el("div", { class: "clients" }, this.table.node));
   }
 
   set(status) {
@@ -73,7 +73,8 @@ class FleetCard {
 
   head() {
     const silent = Date.now() / 1000 - this.status.time > OLD;
-    put(this.top, el("h2", {}, el("a", { href: link(this.name) }, this.name)), state(silent ? "offline" : "running"), el("span", { class: "soft" }, `said ${ago(this.status.time)}`), this.status.steps ? progress(this.status.step, this.status.steps) : null);
+    put(this.top, el("h2", {}, el("a", { href: link(this.name) }, this.name)), state(silent ? "offline" : "running"), el("span", { class: "soft" }, `said ${ago(this.status.time)}`));
+    put(this.line, this.status.steps ? progress(this.status.step, this.status.steps) : null);
   }
 
   order(sort) {

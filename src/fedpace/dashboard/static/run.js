@@ -11,7 +11,7 @@ import { timelineSection } from "./timeline.js";
 
 const AXES = {
   steps: { title: "server steps", format: tick, whole: true },
-  virtual: { title: "virtual time", format: seconds },
+  virtual: { title: "virtual time", format: (value) => `${tick(value)} s` },
   real: { title: "real time", format: duration },
   bytes: { title: "bytes sent", format: bytes },
 };
@@ -26,11 +26,12 @@ export async function show(main, { name, query }) {
     drawCurves();
   });
   const curves = el("div", { class: "charts" }), traffic = el("div", { class: "charts" }), people = el("div", { class: "charts" });
-  put(parts.curves, section("Curves", el("div", { class: "row" }, axis), curves));
   put(main, parts.head, parts.tiles, parts.curves, parts.people, parts.timeline, parts.traffic, parts.about);
 
   const isPrivate = () => Boolean(view.facts.privacy) || (view.steps.epsilon || []).some((e) => e !== null);
   const operator = () => (isPrivate() ? el("p", { class: "operator" }, "The operator's view, not covered by ε: differential privacy covers ", view.facts.covered, ".") : null);
+
+  put(parts.curves, section("Curves", operator(), el("div", { class: "row" }, axis), curves));
 
   function chart(place, key, make) {
     if (!view.charts.has(key)) {
@@ -59,8 +60,8 @@ export async function show(main, { name, query }) {
     }
     const up = running(s.bytes_up), down = running(s.bytes_down);
     chart(curves, "bytes", () => ({ title: "sent", lines: [{ label: "up", place: 2 }, { label: "down", place: 5 }], x, y: bytes, sync: "run", zero: true })).set([at, up, down], { x });
-    if (s.max_staleness.some((n) => n)) chart(curves, "stale", () => ({ title: "staleness", lines: [{ label: "mean", place: 0 }, { label: "max", place: 4, light: true }], x, y: digits, sync: "run", zero: true })).set([at, s.staleness, s.max_staleness], { x });
-    chart(curves, "updates", () => ({ title: "updates per server step", lines: [{ label: "updates", place: 6 }], x, y: tick, sync: "run", zero: true })).set([at, s.updates], { x });
+    if (s.max_staleness.some((n) => n)) chart(curves, "stale", () => ({ title: "staleness", lines: [{ label: "max", place: 4, light: true }, { label: "mean", place: 0 }], x, y: digits, sync: "run", zero: true })).set([at, s.max_staleness, s.staleness], { x });
+    chart(curves, "updates", () => ({ title: "updates per server step", lines: [{ label: "updates", place: 6 }], x, y: whole, sync: "run", zero: true })).set([at, s.updates], { x });
   }
 
   function drawHead() {
@@ -69,7 +70,7 @@ export async function show(main, { name, query }) {
       el("p", { class: "soft small" }, el("a", { href: "#/runs" }, "Runs"), f.study ? [" / ", el("a", { href: `#/compare?${new URLSearchParams([["run", f.study]])}` }, f.study)] : null),
       el("div", { class: "head" }, el("h1", {}, name), state(f.state), el("span", { class: "soft" }, `${f.algorithm} on ${f.task}, ${whole(f.clients)} clients, seed ${f.seed}`), runButtons(f, reload)),
       f.state === "running" ? progress(f.steps, f.rounds) : null,
-      f.ending ? el("p", { class: "soft" }, f.ending) : null);
+      f.ending && f.state !== "running" ? el("p", { class: "soft" }, f.ending) : null);
     document.title = `${name} · fedpace`;
   }
 
@@ -81,7 +82,7 @@ export async function show(main, { name, query }) {
     tiles.push(fact("server steps", `${whole(f.steps)} / ${whole(f.rounds)}`));
     tiles.push(fact("virtual time", seconds(last < 0 ? 0 : s.virtual_seconds[last])));
     tiles.push(fact("sent up", bytes(sum(s.bytes_up))), fact("sent down", bytes(sum(s.bytes_down))));
-    tiles.push(fact("real time", duration(f.real_seconds ?? (last < 0 ? 0 : s.real_seconds[last]))));
+    tiles.push(fact("real time", duration((f.state === "running" ? null : f.real_seconds) ?? s.real_seconds[last] ?? 0)));
     if (f.state === "running") tiles.push(fact("time left", duration(f.seconds_left) || "…"));
     put(parts.tiles, el("div", { class: "facts" }, tiles));
   }
