@@ -165,7 +165,7 @@ def test_leafs_users_are_clients(tmp_path: Path) -> None:
     parts = {user: samples(seed, 4 + seed, (784,)) for seed, user in enumerate(("f0001", "f0002", "f0003"))}
     leaf(tmp_path, "train", {user: parts[user] for user in ("f0003", "f0001")})
     leaf(tmp_path, "train", {"f0002": parts["f0002"]}, "all_data_1.json")
-    leaf(tmp_path, "test", {user: samples(9, 3, (784,)) for user in parts})
+    leaf(tmp_path, "test", {user: samples(9, 3, (784,)) for user in (*parts, "f0099")})  # one is new
     task = load(f"leaf:{tmp_path}", model="softmax", clients=2)
     assert task.client_names == ("f0003", "f0002") and task.sizes == (6, 5)
     inputs, targets = task.client_data(0).take(np.arange(6))

@@ -230,7 +230,7 @@ def load(
         require(
             digest_of(data) == data_sha256, f"data of {name}", "others", f"as they were, sha256 {data_sha256}"
         )
-    count = clients or known or len(data.group_names) or DEFAULT_CLIENTS
+    count = clients or known or data.own_clients or DEFAULT_CLIENTS
     network = defaults.model if model is None else model if named else OwnNetwork(model)  # type: ignore[arg-type]
     rule = rule or parsed(defaults.partition)
     return LoadedTask(data, defaults, count, rule, network, seed, place, client_test, label_smoothing)  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ def _show(args: argparse.Namespace) -> None:
         require_writable(args.output, "--output")
     data = read(args.name, args.clients, args.seed)
     if isinstance(args.clients, DefaultCount):
-        args.clients = getattr(rule, "clients", 0) or len(data.group_names) or args.clients
+        args.clients = getattr(rule, "clients", 0) or data.own_clients or args.clients
     parts = rule.split(data.labels(), data.groups_train, args.clients, stream(args.seed, "partition"))
     counts = data.counts(parts)
     held = (counts > 0).sum(axis=0)

@@ -18,7 +18,7 @@ from fedpace.errors import ConfigError, require
 from fedpace.tasks.datasets import bounded, zipped
 from fedpace.tasks.datasets.data import Array, Data
 from fedpace.tasks.datasets.npy import NUMBERS, from_npy
-from fedpace.untrusted import brief, read_regular
+from fedpace.untrusted import read_regular
 
 SUFFIXES = (".npz", ".csv")
 TEST = "test"  # the name of the file that is no client's
@@ -139,9 +139,7 @@ def from_csv(content: bytes, name: str) -> dict[str, Samples]:
         header = [column.strip() for column in next(lines, [])]
         require(len(header) <= MOST_COLUMNS, f"columns of {name}", len(header), f"at most {MOST_COLUMNS:,}")
         label = next((column for column in LABELS if column in header), None)
-        require(
-            label is not None, f"columns of {name}", brief(header), f"among them one of {', '.join(LABELS)}"
-        )
+        require(label is not None, f"columns of {name}", header, f"among them one of {', '.join(LABELS)}")
         at = header.index(str(label))
         values = np.array(list(_rows(lines, len(header), name)), np.float64)
     except (csv.Error, UnicodeDecodeError, ValueError) as error:
@@ -166,7 +164,7 @@ def checked(x: Array, y: Array, what: str) -> Samples:
     require(len(x) == len(y) > 0, what, (len(x), len(y)), "one label per sample, and at least one")
     whole = np.isfinite(y.astype(np.float64)).all() and (y == np.floor(y.astype(np.float64))).all()
     good = bool(whole) and y.min() >= 0 and y.max() < MOST_CLASSES
-    require(good, f"labels of {what}", brief(y[:5].tolist()), f"whole numbers in 0..{MOST_CLASSES - 1}")
+    require(good, f"labels of {what}", y[:5].tolist(), f"whole numbers in 0..{MOST_CLASSES - 1}")
     with np.errstate(over="ignore"):
         features = np.ascontiguousarray(x, np.float32)
     require(bool(np.isfinite(features).all()), f"samples of {what}", "others", "finite numbers")

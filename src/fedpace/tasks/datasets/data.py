@@ -43,6 +43,13 @@ class Data:
         if self.groups_train is None:
             check_complete(f"{self.name} training data", self.y_train, self.classes)
 
+    @property
+    def own_clients(self) -> int:
+        """How many clients data with clients of its own has samples of; 0 where it has none by name."""
+        if self.groups_train is None or not self.group_names:
+            return 0
+        return len(np.unique(self.groups_train))
+
     def labels(self) -> npt.NDArray[np.int64]:
         """One class per training sample; of a text, the first of its labels."""
         return np.asarray(self.y_train.reshape(len(self.y_train), -1)[:, 0], dtype=np.int64)

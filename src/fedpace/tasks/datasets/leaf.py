@@ -43,7 +43,8 @@ def users_in(content: bytes, name: str) -> dict[str, Samples]:
         raise ConfigError(f"{name} must be LEAF's JSON ({brief(str(error))})") from None
     shape = {"user_data": {str: _USER}}
     require(fits(whole, shape), name, type(whole).__name__, "an object with user_data: {user: {x, y}}")
-    return {user: _samples(data, f"{name} user {brief(user)}") for user, data in whole["user_data"].items()}
+    held = {user: data for user, data in whole["user_data"].items() if data["y"]}
+    return {user: _samples(data, f"{name} user {brief(user)}") for user, data in held.items()}
 
 
 def _samples(data: dict[str, Any], what: str) -> Samples:
