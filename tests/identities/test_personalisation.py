@@ -20,6 +20,7 @@ from fedpace.link import TopK
 from fedpace.local import SGD, Ditto, Private, Torch
 from fedpace.pace import Buffered, Rounds, Scripted
 from fedpace.sim import Population
+from fedpace.sim.hostile import Hostile
 from fedpace.sim.prepare import prepare
 from fedpace.sim.simulation import Simulation
 from fedpace.tasks import quadratics
@@ -82,7 +83,7 @@ def test_fedper_is_its_listing() -> None:
 def test_fedper_with_one_step_minimises_over_all_heads_and_one_body() -> None:
     """At rest Σ ∂_w F_i(w, v_i) = 0 and ∂_v F_i(w, v_i) = 0: one linear system for w and all v_i."""
     simulation = simulated(
-        algorithms.fedper(private="head", client_lr=0.2, steps=1, batch_size=None), rounds=900
+        algorithms.fedper(private="head", client_lr=0.2, steps=1, batch_size=None), rounds=400
     )
     whole = np.zeros((BODY + CLIENTS * HEAD,) * 2)
     right = np.zeros(len(whole))
@@ -190,7 +191,7 @@ def test_dittos_personal_model_is_its_listing() -> None:
 def test_dittos_personal_model_rests_between_its_own_optimum_and_the_global_one() -> None:
     """(H + λ) v = H b + λ w at rest; λ = 0 is local training alone."""
     for lam in (0.0, 0.5):
-        simulation = simulated(algorithms.ditto(lam=lam, client_lr=0.1, steps=5, batch_size=None), rounds=300)
+        simulation = simulated(algorithms.ditto(lam=lam, client_lr=0.1, steps=5, batch_size=None), rounds=120)
         w = simulation.server.model
         for k, v in enumerate(kept(simulation)):
             expected = np.linalg.solve(CURVED[k] + lam * np.eye(SIZE), CURVED[k] @ CENTERS[k] + lam * w)
@@ -242,11 +243,15 @@ RULES: dict[str, Algorithm] = {
     "ditto": algorithms.ditto(client_lr=0.1, steps=2, clients_per_round=3),
     "feddyn": algorithms.feddyn(client_lr=0.1, steps=2, clients_per_round=3),
 }
+QUICK = ("fedper, asynchronous", "fedrep", "ditto")
+several = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in RULES]
+)  # each kind of memory; the others by `--all` only
 DEVICES = Population.from_times((1.0, 1.7, 2.9, 0.6), drop=0.2)
 DIGITS = fedpace.tasks.load("digits", clients=4, partition="shards:2", model="mlp:8")
 
 
-@pytest.mark.parametrize("name", RULES)
+@several
 def test_workers_engines_and_eagerness_change_nothing(name: str, tmp_path) -> None:
     whole = fedpace.simulate(RULES[name], DIGITS, DEVICES, rounds=4, compute="inline")
     for options in (
@@ -260,13 +265,39 @@ def test_workers_engines_and_eagerness_change_nothing(name: str, tmp_path) -> No
         assert again.model.tobytes() == whole.model.tobytes(), options
 
 
-@pytest.mark.parametrize("name", RULES)
+@several
 def test_a_resumed_run_is_the_same(name: str, tmp_path) -> None:
     whole = fedpace.simulate(RULES[name], DIGITS, DEVICES, rounds=5)
     stop = {"virtual_seconds": whole.history[2].virtual_seconds}
     fedpace.simulate(RULES[name], DIGITS, DEVICES, rounds=5, checkpoint=tmp_path, stop=stop)
     resumed = fedpace.simulate(RULES[name], DIGITS, DEVICES, rounds=5, checkpoint=tmp_path)
     assert resumed.model.tobytes() == whole.model.tobytes()
+
+
+def test_hostile_clients_keep_their_memories_too() -> None:
+    """Flipped labels reach the private head; an attack on the update leaves the memory as it was trained."""
+    for attack in ("label_flip", "sign_flip", "ipm"):
+        devices = Population(hostile=Hostile(0.5, attack))
+        one, two = (
+            fedpace.simulate(RULES["fedper"], DIGITS, devices, rounds=2, workers=workers)
+            for workers in (1, 2)
+        )
+        assert one.model.tobytes() == two.model.tobytes()
+    with pytest.raises(ConfigError, match="one with class labels, for label_flip"):
+        fedpace.simulate(
+            algorithms.fedper(private="head"),
+            task(),
+            Population(hostile=Hostile(0.5, "label_flip")),
+            rounds=1,
+        )
+
+
+def test_the_saved_model_has_the_private_tensors_it_began_with() -> None:
+    run = fedpace.simulate(RULES["fedper"], DIGITS, rounds=1)
+    before = DIGITS.layout.split(DIGITS.initial(0))
+    assert set(run.layout.names) | set(run.other_tensors()) >= set(DIGITS.layout.names)
+    for name in set(DIGITS.layout.names) - set(run.layout.names):
+        np.testing.assert_array_equal(run.other_tensors()[name], before[name])
 
 
 # ---------------------------------------------------------------- what cannot be meant

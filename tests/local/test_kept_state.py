@@ -87,7 +87,15 @@ def unequal(**rules: Any) -> Algorithm:
 DEVICES = Population.from_times((1.0, 1.7, 2.9), drop=0.3)
 
 
-@pytest.mark.parametrize("pace", [Rounds(2), Buffered(2, 3), Polled(2), Arrivals(2)])
+@pytest.mark.parametrize(
+    "pace",
+    [
+        pytest.param(Rounds(2), marks=pytest.mark.long),
+        Buffered(2, 3),
+        Polled(2),
+        pytest.param(Arrivals(2), marks=pytest.mark.long),
+    ],
+)
 def test_neither_workers_nor_eagerness_nor_vectorised_changes_a_bit(pace: Any) -> None:
     algorithm, whole = unequal(pace=pace), task()
     reference = fedpace.simulate(algorithm, whole, DEVICES, rounds=6, compute="inline")

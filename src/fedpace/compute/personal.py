@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
@@ -40,13 +40,14 @@ class PersonalTask:
     def __getattr__(self, name: str) -> Any:
         if name in SAME:
             return getattr(self.__dict__["whole"], name)
+        if name not in (*OF_A_MODEL, *TENSORS, "mislabelled"):
+            raise AttributeError(name)
+        found = getattr(self.__dict__["whole"], name)
+        if name == "mislabelled":
+            return lambda clients: PersonalTask(found(clients), self.rule, self.seed)
         if name in OF_A_MODEL:
-            found = getattr(self.__dict__["whole"], name)
             return lambda x, *more: found(self.personal(x, None), *more)
-        if name in TENSORS:
-            found = getattr(self.__dict__["whole"], name)
-            return lambda x, *more: {**found(self.personal(x, None), *more), **self._private_tensors}
-        raise AttributeError(name)
+        return lambda x, *more: {**found(self.personal(x, None), *more), **self._private_tensors}
 
     def __repr__(self) -> str:
         return repr(self.whole)
@@ -62,10 +63,6 @@ class PersonalTask:
 
     def samples(self, client: int) -> float:
         return self.whole.samples(client)
-
-    def mislabelled(self, clients: Collection[int]) -> PersonalTask:
-        able: Any = self.whole
-        return PersonalTask(able.mislabelled(clients), self.rule, self.seed)
 
     def memory_size(self, local: Any) -> int:
         return self.rule.memory_size(self.split)
