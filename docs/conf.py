@@ -54,6 +54,9 @@ html_css_files = ["fedpace.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_show_search_summary = (
+    False  # summaries are fetched page by page, which a browser refuses to a site on disk
+)
 html_sidebars = {
     "**": [
         "sidebar/brand.html",
