@@ -69,6 +69,6 @@ html_sidebars = {
 }
 html_theme_options = {"navigation_with_keys": True}
 
-# One file with its glyphs inside, from the npm registry (scripts/docs); nothing is loaded after it.
-mathjax_path = "mathjax/tex-svg.js"
-mathjax3_config = {"options": {"enableMenu": False}, "loader": {"load": []}}
+# One file with its glyphs and extensions inside, from the npm registry (_ext/shipped.py); nothing is loaded after it.
+mathjax_path = "mathjax/tex-svg-full.js"
+mathjax3_config = {"options": {"enableMenu": False}}
