@@ -54,6 +54,9 @@ html_css_files = ["fedpace.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_show_search_summary = (
+    False  # summaries are fetched page by page, which a browser refuses to a site on disk
+)
 html_sidebars = {
     "**": [
         "sidebar/brand.html",
@@ -66,6 +69,6 @@ html_sidebars = {
 }
 html_theme_options = {"navigation_with_keys": True}
 
-# One file with its glyphs inside, from the npm registry (scripts/docs); nothing is loaded after it.
-mathjax_path = "mathjax/tex-svg.js"
-mathjax3_config = {"options": {"enableMenu": False}, "loader": {"load": []}}
+# One file with its glyphs and extensions inside, from the npm registry (_ext/shipped.py); nothing is loaded after it.
+mathjax_path = "mathjax/tex-svg-full.js"
+mathjax3_config = {"options": {"enableMenu": False}}

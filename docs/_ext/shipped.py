@@ -53,8 +53,8 @@ class Shipped:
 MATHJAX = Shipped(
     "mathjax",
     "3.2.2",
-    "package/es5/tex-svg.js",
-    "mathjax/tex-svg.js",
+    "package/es5/tex-svg-full.js",
+    "mathjax/tex-svg-full.js",
     "Bt+SSVU8eBG27zChVewOicYs7Xsdt40qm4+UpHyX7k0/O9NliPc+x77k1/FEsPsjKPZGJvtRZM1vO+geW0OhGw==",
 )
 MERMAID = Shipped(
