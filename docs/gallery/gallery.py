@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import fedpace
@@ -105,7 +106,7 @@ def control(name: str) -> Run:
 
 def show(name: str) -> Figure:
     """Print the command and how both runs ended; draw the algorithm in blue and the control in grey."""
-    print(command(name))
+    print(" \\\n    ".join(wrap(command(name), 76, break_on_hyphens=False)))
     pair = {"fedavg": control(name)} | ({} if name == "fedavg" else {name: run(name, SETTINGS[name])})
     for label, each in pair.items():
         sent = (each.bytes_up + each.bytes_down) / 1e3
@@ -119,8 +120,8 @@ def _picture(pair: Mapping[str, Run]) -> Figure:
 
     from fedpace.display.figure import DisplayedFigure
 
-    with rc_context({**STYLE, "font.size": 8}):
-        figure = DisplayedFigure(figsize=(9, 2.1), layout="constrained")
+    with rc_context({**STYLE, "font.size": 9}):
+        figure = DisplayedFigure(figsize=(7.6, 2.1), layout="constrained")
         panels = figure.subplots(1, 3, sharey=True)
         for (label, each), colour in zip(pair.items(), ("#999999", COLOURS[0]), strict=False):
             for panel, values in zip(panels, _abscissae(each), strict=True):

@@ -21,6 +21,7 @@ import pytest
 from fedpace import algorithms
 from fedpace.cli.entry import VERBS, parser_of
 from fedpace.cli.settings import build, setting
+from fedpace.deploy.projects.settings import read_settings
 from fedpace.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -139,6 +140,17 @@ def test_local_links_lead_to_files(page: Path) -> None:
 @pytest.mark.parametrize("page", [page for page in GUIDES if blocks(page, "toml")], ids=named)
 def test_experiment_files_are_toml(page: Path) -> None:
     assert all(tomllib.loads(block) for block in blocks(page, "toml"))
+
+
+def test_rules_of_the_security_checklist_fit_a_study(tmp_path: Path) -> None:
+    run = '[run]\nalgorithm = "fedbuff(buffer=10, concurrency=20)"\nclients = 40\nrounds = 5\n'
+    rules = blocks(DOCS / "howto" / "secure-a-deployment.md", "toml")
+    assert len(rules) == 2
+    for table in rules:
+        (tmp_path / "run.toml").write_text(run + table)
+        [(field, text)] = tomllib.loads(table)["rules"].items()
+        built = read_settings(tmp_path).built({})
+        assert type(getattr(built, field)).__name__ == text.partition("(")[0]
 
 
 def test_commands_are_found() -> None:
