@@ -12,20 +12,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.deploy.deployed import CLIENTS, TASK, Bed, made
+from tests.deploy.deployed import CLIENTS, SAMPLES, TASK, Bed, made
 from tests.deploy.prediction.delays import slow_link
 
 from deploy.pairs import run as run_bounded
 from fedpace.cli import main
 from fedpace.compute.protocol import Request
-from fedpace.deploy import join_async, serve_async
+from fedpace.deploy import genesis, join_async, serve_async
+from fedpace.deploy.journal.files import DiskFiles
+from fedpace.deploy.messages import Message, MessageKind
+from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.prediction import measured as files
 from fedpace.deploy.prediction.fitting import fit, warm, warm_up_s
 from fedpace.deploy.prediction.measured import MeasuredDevice, MeasuredPopulation, measured
 from fedpace.deploy.prediction.predicting import compared, predict
-from fedpace.deploy.prediction.sessions import ObservedSession, observe
+from fedpace.deploy.prediction.sessions import Observed, ObservedSession, observe
 from fedpace.deploy.projects.program import Program
 from fedpace.deploy.projects.serving import StudyFolder
+from fedpace.deploy.terms import Terms
 from fedpace.deploy.websocket.client import WebsocketClient
 from fedpace.deploy.websocket.server import WebsocketServer
 from fedpace.errors import ConfigError
@@ -245,6 +249,27 @@ def test_a_run_without_updates_and_what_is_no_run_are_refused(
     assert "RUN must be a deployed run" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="RUN must be a deployed run with its journal"):
         observe(tmp_path)
+    terms = Terms(plan=RunPlan.of(made("fedavg")), clients=CLIENTS, rounds=3, samples=tuple(SAMPLES))
+    genesis.new_run(TASK.name, terms, TASK.initial(0), TASK.layout).write(DiskFiles(tmp_path))
+    with pytest.raises(ConfigError, match="no client finished a session"):
+        measured(observe(tmp_path), "night")
+
+
+@pytest.mark.parametrize(
+    ("said", "known"), [(-1.0, None), (1e300, None), (9.0, None), (1.5, 1.5), (None, None)]
+)
+def test_a_client_cannot_have_trained_longer_than_its_round_trip(
+    said: float | None, known: float | None, tmp_path: Path
+) -> None:
+    terms = Terms(plan=RunPlan.of(made("fedavg")), clients=CLIENTS, rounds=3, samples=tuple(SAMPLES))
+    begun = genesis.new_run(TASK.name, terms, TASK.initial(0), TASK.layout)
+    watched = Observed(begun, begun.coordinator())
+    watched._of(2).models[7] = (10.0, 100)
+    header = {"origin": 7, "steps": 4, **({} if said is None else {"train_s": said})}
+    watched._arrived(2, Message(MessageKind.UPDATE, header, {"update": b"abc"}), 12.0)
+    [found] = watched.clients[2].sessions
+    assert (found.train_s, found.sent_s, found.arrived_s) == (known, 10.0, 12.0)
+    assert (found.bytes_down, found.bytes_up) == (100, 3)
 
 
 # ------------------------------------------------------------ how good it is
