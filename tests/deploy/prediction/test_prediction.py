@@ -75,6 +75,21 @@ def test_a_fitted_device_has_the_observed_mean_and_deviation(noise: str) -> None
     assert parts.latency_s == pytest.approx(0.25) and times.s_per_byte == 0 and not times.varies
 
 
+@pytest.mark.parametrize("noise", ["half_normal", "exponential"])
+def test_no_part_is_negative_and_together_they_are_the_mean(noise: str) -> None:
+    rng = np.random.default_rng(1)
+    mean = float(np.sqrt(2 / np.pi)) if noise == "half_normal" else 1.0
+    for _ in range(300):
+        trained, link = rng.exponential(size=(2, rng.integers(1, 6))) * 10.0 ** rng.integers(
+            -6, 3, size=(2, 1)
+        )
+        observed = [session(float(one + other), float(one)) for one, other in zip(trained, link, strict=True)]
+        parts = fit(observed, waits=False).parts(noise)
+        assert min(parts.step_s, parts.noise_s, parts.latency_s) >= 0 < parts.step_s + parts.noise_s
+        together = 4 * parts.step_s + 2 * parts.latency_s + mean * parts.noise_s
+        assert together == pytest.approx(float(np.mean(trained + link)), rel=1e-6)
+
+
 def test_noise_of_the_link_leaves_the_speed_as_it_is() -> None:
     parts = fit([session(1.2, 1.0), session(1.4, 1.0)], waits=False).parts("exponential")
     assert parts.step_s == pytest.approx(0.25)
@@ -206,13 +221,17 @@ def test_a_journal_is_measured_and_its_run_predicted(
     study = tmp_path / "study"
     (study / "runs").mkdir(parents=True)
     (study / "client.py").write_text(CLIENT, encoding="utf-8")
-    (study / "run.toml").write_text(RUN.format(rounds=12), encoding="utf-8")
+    (study / "run.toml").write_text(RUN.format(rounds=40), encoding="utf-8")
+
+    contributed: set[int] = set()
 
     async def script(bed: Bed) -> None:
-        await bed.reached(4)
+        while 5 not in contributed:
+            await bed.reached(bed.version + 1)
         bed.leaving[5]()
 
-    bed = Bed(StudyFolder.read(study).algorithm, tmp_path, rounds=12, evaluate_every=1)
+    bed = Bed(StudyFolder.read(study).algorithm, tmp_path, rounds=40, evaluate_every=1)
+    bed.options["told"] = [lambda step, _: contributed.update(step.clients), bed._stepped]
     bed.place = study / "runs" / "night"
     bed.run(script)
     output, page, table = (str(tmp_path / name) for name in ("m.json", "p.html", "p.json"))
@@ -226,9 +245,9 @@ def test_a_journal_is_measured_and_its_run_predicted(
     words = ["deploy", "predict", str(study / "run.toml"), "--population", output]
     assert main([*words, "--page", page, "--json", table]) == 0
     said = json.loads(Path(table).read_text("utf-8"))
-    assert said["real"] == "night" and said["compared"]["server steps"] == {"predicted": 12, "real": 12}
-    assert len(said["history"]) == 12
-    assert {"mean staleness, 12 steps", "bytes up, 12 steps", "loss, steps 11 to 12"} <= set(said["compared"])
+    assert said["real"] == "night" and said["compared"]["server steps"] == {"predicted": 40, "real": 40}
+    assert len(said["history"]) == 40
+    assert {"mean staleness, 40 steps", "bytes up, 40 steps", "loss, steps 33 to 40"} <= set(said["compared"])
     (study / "run.toml").write_text(RUN.format(rounds=3).replace("buffer=2", "buffer=3"), encoding="utf-8")
     assert main([*words, "--json", table]) == 0  # another plan: nothing to compare with
     said = json.loads(Path(table).read_text("utf-8"))
