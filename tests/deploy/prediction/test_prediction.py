@@ -12,20 +12,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.deploy.deployed import CLIENTS, TASK, Bed, made
+from tests.deploy.deployed import CLIENTS, SAMPLES, TASK, Bed, made
 from tests.deploy.prediction.delays import slow_link
 
 from deploy.pairs import run as run_bounded
 from fedpace.cli import main
 from fedpace.compute.protocol import Request
-from fedpace.deploy import join_async, serve_async
+from fedpace.deploy import genesis, join_async, serve_async
+from fedpace.deploy.journal.files import DiskFiles
+from fedpace.deploy.messages import Message, MessageKind
+from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.prediction import measured as files
 from fedpace.deploy.prediction.fitting import fit, warm, warm_up_s
 from fedpace.deploy.prediction.measured import MeasuredDevice, MeasuredPopulation, measured
 from fedpace.deploy.prediction.predicting import compared, predict
-from fedpace.deploy.prediction.sessions import ObservedSession, observe
+from fedpace.deploy.prediction.sessions import Observed, ObservedSession, observe
 from fedpace.deploy.projects.program import Program
 from fedpace.deploy.projects.serving import StudyFolder
+from fedpace.deploy.terms import Terms
 from fedpace.deploy.websocket.client import WebsocketClient
 from fedpace.deploy.websocket.server import WebsocketServer
 from fedpace.errors import ConfigError
@@ -69,6 +73,21 @@ def test_a_fitted_device_has_the_observed_mean_and_deviation(noise: str) -> None
     assert seconds.mean() == pytest.approx(3.4, rel=0.005)
     assert seconds.std() == pytest.approx(np.std([2.5, 2.9, 3.3]), rel=0.02)
     assert parts.latency_s == pytest.approx(0.25) and times.s_per_byte == 0 and not times.varies
+
+
+@pytest.mark.parametrize("noise", ["half_normal", "exponential"])
+def test_no_part_is_negative_and_together_they_are_the_mean(noise: str) -> None:
+    rng = np.random.default_rng(1)
+    mean = float(np.sqrt(2 / np.pi)) if noise == "half_normal" else 1.0
+    for _ in range(300):
+        trained, link = rng.exponential(size=(2, rng.integers(1, 6))) * 10.0 ** rng.integers(
+            -6, 3, size=(2, 1)
+        )
+        observed = [session(float(one + other), float(one)) for one, other in zip(trained, link, strict=True)]
+        parts = fit(observed, waits=False).parts(noise)
+        assert min(parts.step_s, parts.noise_s, parts.latency_s) >= 0 < parts.step_s + parts.noise_s
+        together = 4 * parts.step_s + 2 * parts.latency_s + mean * parts.noise_s
+        assert together == pytest.approx(float(np.mean(trained + link)), rel=1e-6)
 
 
 def test_noise_of_the_link_leaves_the_speed_as_it_is() -> None:
@@ -202,13 +221,17 @@ def test_a_journal_is_measured_and_its_run_predicted(
     study = tmp_path / "study"
     (study / "runs").mkdir(parents=True)
     (study / "client.py").write_text(CLIENT, encoding="utf-8")
-    (study / "run.toml").write_text(RUN.format(rounds=12), encoding="utf-8")
+    (study / "run.toml").write_text(RUN.format(rounds=40), encoding="utf-8")
+
+    contributed: set[int] = set()
 
     async def script(bed: Bed) -> None:
-        await bed.reached(4)
+        while 5 not in contributed:
+            await bed.reached(bed.version + 1)
         bed.leaving[5]()
 
-    bed = Bed(StudyFolder.read(study).algorithm, tmp_path, rounds=12, evaluate_every=1)
+    bed = Bed(StudyFolder.read(study).algorithm, tmp_path, rounds=40, evaluate_every=1)
+    bed.options["told"] = [lambda step, _: contributed.update(step.clients), bed._stepped]
     bed.place = study / "runs" / "night"
     bed.run(script)
     output, page, table = (str(tmp_path / name) for name in ("m.json", "p.html", "p.json"))
@@ -222,9 +245,9 @@ def test_a_journal_is_measured_and_its_run_predicted(
     words = ["deploy", "predict", str(study / "run.toml"), "--population", output]
     assert main([*words, "--page", page, "--json", table]) == 0
     said = json.loads(Path(table).read_text("utf-8"))
-    assert said["real"] == "night" and said["compared"]["server steps"] == {"predicted": 12, "real": 12}
-    assert len(said["history"]) == 12
-    assert {"mean staleness, 12 steps", "bytes up, 12 steps", "loss, steps 11 to 12"} <= set(said["compared"])
+    assert said["real"] == "night" and said["compared"]["server steps"] == {"predicted": 40, "real": 40}
+    assert len(said["history"]) == 40
+    assert {"mean staleness, 40 steps", "bytes up, 40 steps", "loss, steps 33 to 40"} <= set(said["compared"])
     (study / "run.toml").write_text(RUN.format(rounds=3).replace("buffer=2", "buffer=3"), encoding="utf-8")
     assert main([*words, "--json", table]) == 0  # another plan: nothing to compare with
     said = json.loads(Path(table).read_text("utf-8"))
@@ -245,6 +268,27 @@ def test_a_run_without_updates_and_what_is_no_run_are_refused(
     assert "RUN must be a deployed run" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="RUN must be a deployed run with its journal"):
         observe(tmp_path)
+    terms = Terms(plan=RunPlan.of(made("fedavg")), clients=CLIENTS, rounds=3, samples=tuple(SAMPLES))
+    genesis.new_run(TASK.name, terms, TASK.initial(0), TASK.layout).write(DiskFiles(tmp_path))
+    with pytest.raises(ConfigError, match="no client finished a session"):
+        measured(observe(tmp_path), "night")
+
+
+@pytest.mark.parametrize(
+    ("said", "known"), [(-1.0, None), (1e300, None), (9.0, None), (1.5, 1.5), (None, None)]
+)
+def test_a_client_cannot_have_trained_longer_than_its_round_trip(
+    said: float | None, known: float | None, tmp_path: Path
+) -> None:
+    terms = Terms(plan=RunPlan.of(made("fedavg")), clients=CLIENTS, rounds=3, samples=tuple(SAMPLES))
+    begun = genesis.new_run(TASK.name, terms, TASK.initial(0), TASK.layout)
+    watched = Observed(begun, begun.coordinator())
+    watched._of(2).models[7] = (10.0, 100)
+    header = {"origin": 7, "steps": 4, **({} if said is None else {"train_s": said})}
+    watched._arrived(2, Message(MessageKind.UPDATE, header, {"update": b"abc"}), 12.0)
+    [found] = watched.clients[2].sessions
+    assert (found.train_s, found.sent_s, found.arrived_s) == (known, 10.0, 12.0)
+    assert (found.bytes_down, found.bytes_up) == (100, 3)
 
 
 # ------------------------------------------------------------ how good it is

@@ -53,7 +53,10 @@ class DeviceTimes:
         of_link = min(mean * scale * share, fixed_link_s)
         of_train = min(mean * scale - of_link, self.train_s)
         of_link = mean * scale - of_train
-        return DeviceParts((self.train_s - of_train) / self.steps, scale, (fixed_link_s - of_link) / 2)
+        step_s, latency_s = (self.train_s - of_train) / self.steps, (fixed_link_s - of_link) / 2
+        return DeviceParts(
+            max(0.0, step_s), scale, max(0.0, latency_s)
+        )  # rounding may leave less than nothing
 
 
 @dataclass(frozen=True, slots=True)
