@@ -146,10 +146,12 @@ class Stage:
 
     def begin(self, name: str, algorithm: str, rounds: int, *words: str, in_order: bool = False) -> str:
         """Begin a run, or continue it; Flower's id of it."""
-        config = {"name": name, "folder": str(self.place), "algorithm": algorithm, "rounds": rounds}
-        said = " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())
-        said += f" in-order={str(in_order).lower()}"
-        out = self.flwr("run", str(self.app), "stage", "--run-config", said, "--format", "json", *words)
+        config: dict[str, Any] = {"name": name, "folder": str(self.place), "algorithm": algorithm}
+        config |= {"rounds": rounds, "in-order": in_order}
+        file = self.folder / "config.toml"  # texts with quotes do not pass on the command line
+        lines = [f"{key} = {json.dumps(value)}\n" for key, value in config.items()]
+        file.write_text("".join(lines), encoding="utf-8")
+        out = self.flwr("run", str(self.app), "stage", "--run-config", str(file), "--format", "json", *words)
         self.last = str(json.loads(out[out.index("{") :])["run-id"])
         return self.last
 

@@ -53,16 +53,17 @@ class Answering:
     def answer(self, letter: Letter, client: int) -> LetterAnswer:
         """All that this client says to a letter; its state is on the disk by then."""
         lost = LetterAnswer(letter.link, letter.number, AnswerStatus.LOST, client)
-        if not self._finds_place(letter):
+        standing = self._standing(letter)
+        if standing is None:
             return lost
         self._link.unlink(missing_ok=True)
         self.memory.load(self.participant)
         if letter.number == OPENING:
             self._do(self.participant.connected())
         else:
-            if self._standing.welcomed and not self.participant.plan_text:
+            if standing.welcomed and not self.participant.plan_text:
                 return lost
-            self.participant.stand(self._standing)
+            self.participant.stand(standing)
             self._read(letter.messages)
         if self._is_unfinished():
             return lost
@@ -72,19 +73,18 @@ class Answering:
 
     # ------------------------------------------------------------ the place in the link
 
-    def _finds_place(self, letter: Letter) -> bool:
-        """Whether this letter is the next one of its link."""
-        self._standing = Standing(0)
+    def _standing(self, letter: Letter) -> Standing | None:
+        """Where this client stands; None if this letter is not the next one of its link."""
         if letter.number == OPENING:
-            return True
+            return Standing(0)
         try:
             known = json.loads(self._link.read_bytes())
         except (OSError, ValueError):
-            return False
+            return None
         if not fits(known, _LINK) or not fits(known["standing"], _STANDING):
-            return False
-        self._standing = Standing(**known["standing"])
-        return (known["link"], known["number"] + 1) == (letter.link, letter.number)
+            return None
+        is_next = (known["link"], known["number"] + 1) == (letter.link, letter.number)
+        return Standing(**known["standing"]) if is_next else None
 
     def _save(self, letter: Letter) -> None:
         if self.participant.plan_text:

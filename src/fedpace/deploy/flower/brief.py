@@ -22,6 +22,8 @@ class Standing:
 
 
 class BriefParticipant(Participant):
+    """One client of a run, for the length of one letter."""
+
     @property
     def standing(self) -> Standing:
         """What the next process must be told to continue here."""
