@@ -16,7 +16,7 @@ export async function show(main) {
     if (!known.length) return put(files, el("p", { class: "soft" }, "The folder has no experiment file (*.toml)."));
     put(files, el("div", { class: "card wide" }, el("table", {}, el("tbody", {}, known.map((file) => el("tr", {},
       el("th", { scope: "row" }, file.name),
-      el("td", {}, file.error || [`fedpace ${file.verb}`, ...Object.entries(file.about || {}).map(([key, value]) => `${key} ${value}`)].join(", ")),
+      el("td", { class: "text" }, file.error || [`fedpace ${file.verb}`, ...Object.entries(file.about || {}).map(([key, value]) => `${key} ${value}`)].join(", ")),
       el("td", { class: "num" }, el("button", { type: "button", disabled: Boolean(file.error), "aria-label": `Start ${file.name}`, onclick: () => start(file) }, "Start"))))))));
   }
 

@@ -25,12 +25,14 @@ export async function show(main, { name, query }) {
     history.replaceState(null, "", `${location.hash.split("?")[0]}?over=${key}`);
     drawCurves();
   });
-  const curves = el("div", { class: "charts" }), traffic = el("div", { class: "charts" }), people = el("div", { class: "charts" });
+  const curves = el("div", { class: "charts" }), people = el("div", { class: "charts kept" });
   put(main, parts.head, parts.tiles, parts.curves, parts.people, parts.timeline, parts.traffic, parts.about);
 
   const isPrivate = () => Boolean(view.facts.privacy) || (view.steps.epsilon || []).some((e) => e !== null);
   const operator = () => (isPrivate() ? el("p", { class: "operator" }, "The operator's view, not covered by ε: differential privacy covers ", view.facts.covered, ".") : null);
 
+  parts.table = el("div", { class: "clients" });
+  put(parts.people, section("Staleness and participation", operator(), people, parts.table)); // its place is kept until it is known
   put(parts.curves, section("Curves", operator(), el("div", { class: "row" }, axis), curves));
 
   function chart(place, key, make) {
@@ -89,7 +91,6 @@ export async function show(main, { name, query }) {
 
   async function drawPeople() {
     const found = await get(`/api/clients/${path}`);
-    if (!people.isConnected) put(parts.people, section("Staleness and participation", operator(), people, (parts.table = el("div", { class: "clients" }))));
     const least = found.staleness.length ? found.staleness.at(-1)[0] : 0;
     const counts = new Map(found.staleness), ages = Array.from({ length: Math.min(least, 60) + 1 }, (_, age) => age);
     const total = sum([...counts.values()]) || 1;

@@ -1,5 +1,6 @@
 // All runs: search, filter, sort, select; those under way move while one looks.
-import { get } from "./api.js";
+import { act, encoded, get } from "./api.js";
+import { ask } from "./dialog.js";
 import { el, put } from "./dom.js";
 import { duration, metric as shown, when } from "./format.js";
 import { choice, link, progress, state, steps } from "./parts.js";
@@ -99,7 +100,17 @@ export function show(main, { query }) {
     put(picked, el("b", {}, `${names.length} selected`),
       el("a", { class: "button primary", href: `#/compare?${asked}` }, "Compare"),
       el("a", { class: "button", href: `#/sweep?${asked}` }, "Sweep"),
+      el("button", { type: "button", class: "danger", onclick: () => deleteAll(names) }, "Delete"),
       el("button", { type: "button", onclick: () => (chosen.clear(), draw()) }, "Clear"));
+  }
+
+  async function deleteAll(names) {
+    const list = el("p", { class: "soft small" }, names.slice(0, 8).join(", ") + (names.length > 8 ? ` and ${names.length - 8} more` : ""));
+    const said = [el("p", {}, `${names.length} runs, their histories, models and checkpoints are deleted. This cannot be undone.`), list];
+    if (!(await ask("Delete these runs?", said, "Delete", { danger: true }))) return;
+    for (const name of names) if (!(await act("DELETE", `/api/runs/${encoded(name)}`))) break;
+    chosen.clear();
+    fresh();
   }
 
   async function fresh() {

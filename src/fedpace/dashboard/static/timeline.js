@@ -8,7 +8,7 @@ const LEFT = 48, BOTTOM = 22, TOP = 4, HIGH = 14, LOW = 3;
 const LEGEND = [["download", "download"], ["train", "training"], ["wait", "finished, waiting for a poll"], ["upload", "upload"], ["wasted", "training, unused"]];
 
 export function timelineSection(path, operator) {
-  const host = el("div", { class: "card" }, el("p", { class: "soft" }, "…"));
+  const host = el("div", { class: "card timeline-card" }, el("p", { class: "soft" }, "…"));
   const node = section("Client timeline", operator, host);
   let made = null;
   const seen = new IntersectionObserver(async (entries) => {
