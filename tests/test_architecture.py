@@ -20,11 +20,11 @@ FILES = [file for file in sorted(SOURCE.rglob("*.py")) if OTHERS not in file.par
 
 # A package may import those of lower rank, and its own.
 RANKS = (
-    {"untrusted"},
+    {"untrusted", "logs"},
     {"errors", "random", "bibliography"},
     {"disk", "display", "statistics"},
     {"vector"},
-    {"loops", "client_spread"},
+    {"loops", "client_spread", "patterns"},
     {"kernels", "spill"},
     {"pace", "local", "link", "server_opt"},
     {"aggregate"},  # caches are packed with the wire's own packer
@@ -55,6 +55,7 @@ ONLY_IN = {
     "time": ("experiment", "compute", "bench", "reproduce", "cli", "deploy", "dashboard"),
     "random": (),
     "socket": ("deploy", "dashboard"),
+    "flwr": ("deploy",),
     "asyncio": ("deploy", "dashboard"),
     "pickle": (),  # CIFAR is published that way; its two layouts are read without an unpickler
     "cloudpickle": ("compute",),  # to a child process of our own, and from nowhere else
@@ -124,13 +125,21 @@ def test_some_modules_are_imported_in_few_places(module: str, places: tuple[str,
 
 
 @pytest.mark.parametrize(
-    "module", ["fedpace", "fedpace.cli", "fedpace.algorithms", "fedpace.sim", "fedpace.record"]
+    "module",
+    [
+        "fedpace",
+        "fedpace.cli",
+        "fedpace.algorithms",
+        "fedpace.sim",
+        "fedpace.record",
+        "fedpace.deploy.flower.client",
+    ],
 )
 def test_importing_it_does_not_import_the_heavy_libraries(module: str) -> None:
     code = f"import sys, {module}; print(*sys.modules)"
     command, env = [sys.executable, "-c", code], {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
     loaded = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.split()
-    assert {"torch", "sklearn", "matplotlib", "pandas"}.isdisjoint(loaded)
+    assert {"torch", "sklearn", "matplotlib", "pandas", "numba"}.isdisjoint(loaded)
 
 
 def lines_of_code(file: Path) -> int:

@@ -92,10 +92,12 @@ def test_one_data_set_or_a_dictionary_is_answered_with_the_list_it_should_be(
 
 
 def test_a_model_and_a_loss_in_each_others_place_are_told_apart() -> None:
-    with pytest.raises(
-        ConfigError, match=r"the model before the loss: from_torch\(model, loss, clients, test\)"
-    ):
-        fedpace.tasks.from_torch(nn.MSELoss(), nn.Linear(1, 1), [slope(1.0)], slope(1.0))
+    model, loss, clients, test = nn.Linear(1, 1), nn.MSELoss(), [slope(1.0)], slope(1.0)
+    for wrong in ((loss, model, clients, test), (model, clients, loss, test), (model, loss, test, clients)):
+        with pytest.raises(
+            ConfigError, match=r"in the order from_torch\(model, loss, clients, test\); got \w+, "
+        ):
+            fedpace.tasks.from_torch(*wrong)
 
 
 def test_a_rule_without_its_brackets_is_told_to_have_them() -> None:
@@ -130,11 +132,95 @@ def test_a_named_task_is_measured_when_asked(tmp_path) -> None:
     assert (tmp_path / "clients.png").stat().st_size > 1000
 
 
-def test_what_measures_no_clients_or_keeps_nothing_is_refused(tmp_path) -> None:
+def test_what_measures_no_clients_is_refused() -> None:
     with pytest.raises(ConfigError, match="measures no clients"):
         fedpace.simulate(RULE, fedpace.tasks.quadratics([0.0, 1.0]), rounds=1, client_metrics_every=1)
-    with pytest.raises(ConfigError, match="a run with checkpoints"):
-        fedpace.simulate(RULE, task(PAIRS), rounds=1, client_metrics_every=1, checkpoint=tmp_path)
+
+
+class StopAfter(fedpace.sim.Observer):
+    """Ends a run after some step, as an interruption would."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+
+    def recorded(self, record, x) -> None:
+        if record.version == self.version:
+            raise fedpace.Stop("enough")
+
+
+def same(found: Any, expected: Any) -> bool:
+    return list(found) == list(expected) and all(
+        found[t].name == expected[t].name and np.array_equal(found[t].values, expected[t].values)
+        for t in found
+    )
+
+
+def test_measurements_survive_an_interruption_and_are_saved(tmp_path) -> None:
+    """With a checkpoint folder and with the run store: as if the run had never been interrupted."""
+    asked = {"rounds": 5, "client_metrics_every": 2}
+    whole = fedpace.simulate(RULE, task(PAIRS), **asked)
+    for kept in ({"checkpoint": tmp_path / "here"}, {"store": "measured"}):
+        partial = fedpace.simulate(RULE, task(PAIRS), **asked, **kept, observers=[StopAfter(3)])
+        assert list(partial.client_metrics) == [2, 3]
+        again = fedpace.simulate(RULE, task(PAIRS), **asked, **kept)
+        assert same(again.client_metrics, whole.client_metrics) and list(again.client_metrics) == [2, 4, 5]
+    assert same(fedpace.runs().open("measured").load().client_metrics, whole.client_metrics)
+    with pytest.raises(ConfigError, match="another client metrics every"):
+        fedpace.simulate(RULE, task(PAIRS), rounds=5, client_metrics_every=1, store="measured")
+
+
+def test_a_saved_run_that_is_made_longer_measures_as_often() -> None:
+    digits = fedpace.tasks.load("digits", clients=3, model="softmax", client_test=0.3)
+    fedpace.simulate(RULE, digits, rounds=2, client_metrics_every=2, store="short")
+    longer = fedpace.runs().open("short").resume(rounds=4)
+    assert list(longer.client_metrics) == [2, 4]
+
+
+# ------------------------------------------------------------ a share held back, for data sets by name
+
+
+def test_a_share_of_every_clients_samples_is_its_test_data() -> None:
+    """Training and test samples of a client are those of its part, apart; training is on the former alone."""
+    whole = fedpace.tasks.load("digits", clients=4, model="softmax", partition="dirichlet:1.0")
+    held = fedpace.tasks.load(
+        "digits", clients=4, model="softmax", partition="dirichlet:1.0", client_test=0.25
+    )
+    for client, part in enumerate(whole.parts):
+        test = held.client_tests.parts[client]
+        assert len(test) == round(0.25 * len(part))
+        np.testing.assert_array_equal(np.sort(np.concatenate([held.parts[client], test])), part)
+    assert held.sizes == tuple(map(len, held.parts))
+    run = fedpace.simulate(RULE, held, rounds=2)
+    network = held.network
+    spread = held.evaluate_clients(run.model)
+    for client, value in enumerate(spread.values):
+        inputs, targets = held.client_tests[client].take(np.arange(len(held.client_tests[client])))
+        with torch.no_grad():
+            right = (network.eval()(inputs).argmax(1) == targets).double().mean()
+        assert value == pytest.approx(float(right))
+    np.testing.assert_array_equal(run.client_metrics[2].values, spread.values)
+
+
+def test_a_task_with_a_share_held_back_reads_back_from_its_text() -> None:
+    from fedpace.study.rebuild import task_from
+
+    held = fedpace.tasks.load("digits", clients=3, model="softmax", client_test=0.5, label_smoothing=0.1)
+    again = task_from(repr(held))
+    assert repr(again) == repr(held) != repr(fedpace.tasks.load("digits", clients=3, model="softmax"))
+    np.testing.assert_array_equal(again.client_tests.parts[1], held.client_tests.parts[1])
+
+
+@pytest.mark.parametrize(
+    ("share", "message"), [(1.0, "in .0, 1."), ("a", "a number in"), (-0.1, "in .0, 1.")]
+)
+def test_what_is_no_share_is_refused(share: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"client_test must be {message}"):
+        fedpace.tasks.load("digits", clients=3, client_test=share)
+
+
+def test_a_client_with_a_single_sample_has_none_to_hold_back() -> None:
+    with pytest.raises(ConfigError, match="client_test must be 0 where a client has a single sample"):
+        fedpace.tasks.load("digits", clients=1437, client_test=0.5)
 
 
 def test_a_saved_run_keeps_those_of_its_last_model() -> None:

@@ -62,3 +62,16 @@ def test_a_smaller_budget_costs_accuracy_and_none_is_exceeded():
     for name, spent in re.findall(r"epsilon ([\d.]+) .+\(([\d.]+), 0\.0001\)-DP", text):
         assert 0 < float(spent) <= float(name)
     assert "contributions left, of 4 each" in text and "guesses right" in text
+
+
+def test_clients_of_few_classes_are_served_better_by_models_of_their_own():
+    text = printed("personalisation.py")
+    rows = {
+        name: [float(number) for number in numbers]
+        for name, *numbers in re.findall(
+            r"^(\S.*?) {2,}(0\.\d+) +(0\.\d+) +(0\.\d+) +([\d.]+)$", text, re.MULTILINE
+        )
+    }
+    assert len(rows) == 5
+    assert all(rows[name][0] > rows["FedAvg"][0] for name in rows if name != "FedAvg")
+    assert rows["FedPer"][3] == rows["FedRep"][3] < rows["FedAvg"][3] == rows["Ditto"][3]

@@ -17,6 +17,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "theory").glob("*.md")),
 ]
+MADE = "site/"  # by ./scripts/docs
 EXTRAS = ("fedpace.record.run.trackers",)  # its classes need libraries that are optional
 
 
@@ -57,7 +58,8 @@ def test_files_named_exist(page: Path) -> None:
 def test_folders_named_exist(page: Path) -> None:
     folders = re.findall(r"`((?:[a-z_]+/)+)`", page.read_text())
     roots = (ROOT, ROOT / "src" / "fedpace", *(ROOT / "src" / "fedpace").iterdir())
-    assert [folder for folder in folders if not any((root / folder).is_dir() for root in roots)] == []
+    missing = {folder for folder in folders if not any((root / folder).is_dir() for root in roots)}
+    assert missing - {MADE} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -71,5 +73,5 @@ def test_names_and_imports_resolve(page: Path) -> None:
 
 def test_every_page_is_in_the_table_of_contents() -> None:
     contents = (ROOT / "docs" / "README.md").read_text()
-    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md", "index.md"}
     assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", contents))

@@ -34,7 +34,7 @@ def test_every_kind_of_rule_is_checked_and_all_run_together() -> None:
     names = run("own-rule.md")
     page = (DOCS / "own-rule.md").read_text()
     kinds = re.findall(r"\| `(check_\w+)` \|", page)
-    assert len(kinds) == 8 and all(f"{kind}(" in page for kind in kinds)
+    assert len(kinds) == 9 and all(f"{kind}(" in page for kind in kinds)
     assert names["run"].metrics["accuracy"] > 0.6
     assert list(names["study"].rows) == ["mine", "FedAvg"]
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import fedpace
 
@@ -51,3 +54,36 @@ def test_every_dependency_is_defended_in_the_design_page() -> None:
     table = page.split("## Dependencies")[1].split("## ")[0]
     names = [requirement.split(">=")[0] for requirement in project["dependencies"]]
     assert [name for name in names if name not in table] == []
+
+
+EARLIER = {
+    "ray",
+    "rich",
+    "starlette",
+    "uvicorn",
+}  # Flower's environment, where the tests ran too, has older ones
+
+
+def test_lower_bounds_are_versions_that_ran_and_nothing_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    for requirement in map(Requirement, wanted):
+        if requirement.name == "fedpace":
+            continue
+        (low,) = [each.version for each in requirement.specifier if each.operator == ">="]
+        ran = pinned().get(requirement.name)
+        if ran is None:  # an extra that `./scripts/test --all` installs in whatever version there is
+            continue
+        newest = Version(ran).release
+        assert Version(low).release <= newest, requirement
+        if requirement.name not in EARLIER:
+            assert newest[: len(Version(low).release)] == Version(low).release, requirement
+
+
+def test_every_file_that_names_the_version_names_this_one() -> None:
+    versions = json.loads((ROOT / "docs" / "versions.json").read_text())
+    assert fedpace.__version__ in [each["version"] for each in versions]
+    assert f"\nversion: {fedpace.__version__}\n" in (ROOT / "CITATION.cff").read_text()

@@ -16,6 +16,7 @@ from fedpace.limits import Limits
 from fedpace.link import Dense, as_downlink, as_uplink
 from fedpace.link.protocol import Downlink, Uplink, bound
 from fedpace.local.correction import Correction
+from fedpace.local.personal import Personal
 from fedpace.pace import Pace, Rounds
 from fedpace.privacy.client_dp import ClientDP
 from fedpace.server_opt import Momentum
@@ -26,13 +27,14 @@ STOPS = {  # the rules in the order of an update's journey, as a notebook shows 
     "pace": "client scheduling",
     "local": "local training",
     "correction": "correction",
+    "personal": "personalisation",
     "up": "uplink",
     "down": "downlink",
     "aggregate": "aggregation",
     "server_opt": "server step",
     "clip": "clipped at",
 }
-GUARDS = ("clip", "limits", "privacy")  # printed only where they differ from the defaults
+GUARDS = ("personal", "clip", "limits", "privacy")  # printed only where they differ from the defaults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -41,6 +43,12 @@ class Algorithm:
 
     `clip` bounds the Euclidean length of every decoded update (and of a correction's vector): longer ones are
     scaled down and counted. `limits` bounds what clients claim.
+
+    >>> from dataclasses import replace
+    >>> from fedpace import aggregate, algorithms
+    >>> robust = replace(algorithms.fedavg(epochs=1), aggregate=aggregate.Median(), name="median")
+    >>> robust.name, robust.aggregate
+    ('median', Median(staleness=None))
     """
 
     local: Any  # 1: local training: SGD, or Torch for any optimizer of torch
@@ -50,6 +58,7 @@ class Algorithm:
     aggregate: Aggregator = Mean()  # 3: many updates -> one
     server_opt: ServerOpt = Momentum()  # 4: one update -> the next model
     correction: Correction | None = None  # what is added to local gradients (SCAFFOLD, FedNova-VR)
+    personal: Personal | None = None  # what stays on the clients (Private, Ditto, DynamicTerm)
     per_tensor: bool = False  # codecs work tensor by tensor instead of on the flat vector
     clip: float | None = None
     limits: Limits = Limits()
@@ -84,6 +93,11 @@ class Algorithm:
         if not self.per_tensor:
             return known
         return replace(known, up=bound(self.up, layout), down=bound(self.down, layout))
+
+    @property
+    def paired(self) -> bool:
+        """Whether what the server sums up and what clients remember must agree (SCAFFOLD, FedDyn)."""
+        return self.correction is not None or bool(getattr(self.personal, "paired", False))
 
     @property
     def uplink(self) -> Uplink:

@@ -245,5 +245,46 @@ PAPERS = {
             2017,
             "1610.02132",
         ),
+        Paper(
+            "arivazhagan2019",
+            "Manoj Ghuhan Arivazhagan and Vinay Aggarwal and Aaditya Kumar Singh and Sunav Choudhary",
+            "Federated Learning with Personalization Layers",
+            "preprint",
+            2019,
+            "1912.00818",
+        ),
+        Paper(
+            "li2021fedbn",
+            "Xiaoxiao Li and Meirui Jiang and Xiaofei Zhang and Michael Kamp and Qi Dou",
+            "FedBN: Federated Learning on Non-IID Features via Local Batch Normalization",
+            "ICLR",
+            2021,
+            "2102.07623",
+        ),
+        Paper(
+            "collins2021",
+            "Liam Collins and Hamed Hassani and Aryan Mokhtari and Sanjay Shakkottai",
+            "Exploiting Shared Representations for Personalized Federated Learning",
+            "ICML",
+            2021,
+            "2102.07078",
+        ),
+        Paper(
+            "li2021ditto",
+            "Tian Li and Shengyuan Hu and Ahmad Beirami and Virginia Smith",
+            "Ditto: Fair and Robust Federated Learning Through Personalization",
+            "ICML",
+            2021,
+            "2012.04221",
+        ),
+        Paper(
+            "acar2021",
+            "Durmus Alp Emre Acar and Yue Zhao and Ramon Matas Navarro and Matthew Mattina and Paul N. Whatmough "
+            "and Venkatesh Saligrama",
+            "Federated Learning Based on Dynamic Regularization",
+            "ICLR",
+            2021,
+            "2111.04263",
+        ),
     )
 }

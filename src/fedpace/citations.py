@@ -43,6 +43,11 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
     "fedaca": ("bidirectional",),
     "fedbnlaca": ("bidirectional",),
     "fedbaca": ("bidirectional",),
+    "fedper": ("arivazhagan2019",),
+    "fedbn": ("li2021fedbn",),
+    "fedrep": ("collins2021",),
+    "ditto": ("li2021ditto",),
+    "feddyn": ("acar2021",),
     "two_way": ("richtarik2021", "karimireddy2019", "sattler2019", "bidirectional"),
 }
 
@@ -59,6 +64,9 @@ RULES: dict[str, tuple[str, ...]] = {
     "PerStep": ("sun2024",),
     "Scaffold": ("karimireddy2020",),
     "VarianceReduced": ("wang2020",),
+    "Ditto": ("li2021ditto",),
+    "DynamicTerm": ("acar2021",),
+    "DynamicMean": ("acar2021",),
     "Mixing": ("xie2019",),
     "Buffered": ("nguyen2022",),
     "Polled": ("wang2025",),
@@ -81,7 +89,12 @@ def papers(what: Any) -> list[Paper]:
 
 
 def cite(what: Any) -> str:
-    """BibTeX entries for an algorithm's name, an `Algorithm` value or a `Run`."""
+    """BibTeX entries for an algorithm's name, an `Algorithm` value or a `Run`.
+
+    >>> import fedpace
+    >>> print(fedpace.cite("fedavgm").partition(",")[0])
+    @misc{hsu2019
+    """
     return "\n\n".join(paper.bibtex() for paper in papers(what))
 
 
@@ -105,6 +118,9 @@ def _by_choice(rule: Any) -> Iterator[str]:
         yield "li2020"
     if type(rule).__name__ == "Lazy":
         yield "chen2018" if rule.rule == "lag" else "bidirectional"
+    if type(rule).__name__ == "Private":
+        head, norm = rule.first is not None, "batch-norm" in rule.patterns
+        yield "collins2021" if head else "li2021fedbn" if norm else "arivazhagan2019"
     if type(rule).__name__ == "Interrupting":
         yield "zakerinia2022" if rule.averaging else "leconte2023"
 

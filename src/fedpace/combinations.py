@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedpace.aggregate import Cached, Mean, Mixing, Normalised, PerStep, Pooled, Weighted
+from fedpace.aggregate import Cached, DynamicMean, Mean, Mixing, Normalised, PerStep, Pooled, Weighted
 from fedpace.errors import ConfigError, require, require_flag
-from fedpace.link import Lazy, LazyModel
+from fedpace.link import Lazy, LazyModel, Plain
+from fedpace.local import SGD, Ditto, DynamicTerm
 from fedpace.pace import (
     Arrivals,
     Buffered,
@@ -31,7 +32,9 @@ from fedpace.pace import (
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
 
-RULES = ("local", "pace", "up", "down", "aggregate", "server_opt", "correction")  # fields of Algorithm
+RULES = (  # fields of Algorithm
+    *("local", "pace", "up", "down", "aggregate", "server_opt", "correction", "personal"),
+)
 KINDS = {
     "pace": "dispatch",
     "aggregate": "add",
@@ -51,6 +54,35 @@ class Refusal:
 
 def _averaging(a: Algorithm) -> bool:
     return isinstance(a.pace, Interrupting) and a.pace.averaging
+
+
+def _keeps(a: Algorithm) -> bool:
+    """Local training keeps something on the client from one session to the next."""
+    return a.personal is not None or _keeps_state(a)
+
+
+def _keeps_state(a: Algorithm) -> bool:
+    return bool(getattr(a.local, "keep_state", False))
+
+
+def _lacks_pull(a: Algorithm) -> bool:
+    """Its personalisation pulls to a model, and the local rule cannot."""
+    plain = isinstance(a.local, SGD) and a.local.momentum == 0
+    if isinstance(a.personal, Ditto):
+        return not plain and a.personal.local is None
+    return isinstance(a.personal, DynamicTerm) and not (plain and a.local.prox_mu > 0)
+
+
+def _half_dynamic(a: Algorithm) -> bool:
+    """One half of FedDyn without the other, or updates that arrive otherwise than they were made."""
+    halves = isinstance(a.personal, DynamicTerm), isinstance(a.aggregate, DynamicMean)
+    exact = a.uplink == Plain() and a.privacy is None
+    return any(halves) and not (all(halves) and exact and isinstance(a.pace, Rounds))
+
+
+def _repeats(a: Algorithm) -> bool:
+    """A client may train from a model that it, or the server, has left behind."""
+    return isinstance(a.pace, Replayed) or bool(getattr(a.pace, "reuse_model", False))
 
 
 def _own_models(a: Algorithm) -> bool:
@@ -143,6 +175,31 @@ REFUSALS: tuple[Refusal, ...] = (
         "an interrupted session may have taken no step, and then has no mean gradient",
         "use a pacing whose sessions end by themselves",
         lambda a: a.correction is not None and isinstance(a.pace, Interrupting),
+    ),
+    Refusal(
+        "personalisation, and a correction, or kept optimizer state",
+        "a control variate, or an optimizer's moments, would belong to two models at once",
+        "use one of them",
+        lambda a: a.personal is not None and (a.correction is not None or _keeps_state(a)),
+    ),
+    Refusal(
+        "a proximal term of personalisation (Ditto, DynamicTerm), and local training that has no such term",
+        "its pull belongs to plain SGD steps, outside of any momentum",
+        "use SGD without momentum; for DynamicTerm with prox_mu > 0",
+        lambda a: _lacks_pull(a),
+    ),
+    Refusal(
+        "one of FedDyn's halves (DynamicTerm, DynamicMean), and anything but the other in rounds of exact updates",
+        "the server's sum must be that of the clients' linear terms",
+        "use both with Rounds, without compression on the uplink and without privacy",
+        lambda a: _half_dynamic(a),
+    ),
+    Refusal(
+        "memory kept by local training, and pacing that cuts sessions short or repeats models "
+        "(Interrupting, Replayed, reuse_model)",
+        "what a client keeps would come from part of a session, or be newer than the model it is used with",
+        "use a pacing whose sessions start from the newest model and end by themselves",
+        lambda a: _keeps(a) and (isinstance(a.pace, Interrupting) or _repeats(a)),
     ),
     Refusal(
         "mutual averaging (QuAFL), and any aggregation but Pooled(rescale=None)",
@@ -261,6 +318,8 @@ def refuse_impossible(algorithm: Algorithm) -> None:
     for place, method in KINDS.items():
         rule = getattr(algorithm, place)
         require(hasattr(rule, method), place, rule, f"a rule of fedpace.{place}")
+    kept = algorithm.personal is None or hasattr(algorithm.personal, "train")
+    require(kept, "personal", algorithm.personal, "a rule such as fedpace.local.Private('head.*'), or None")
     require_flag(algorithm.per_tensor, "per_tensor")
     for refusal in REFUSALS:
         if refusal.applies(algorithm):

@@ -129,7 +129,13 @@ SYNONYMS = {  # what people call it elsewhere -> here, without case, dashes and 
     "fedopt": "fedadam",
     "lenet": "cnn",
     "logistic": "softmax",
+    "logisticregression": "softmax",
+    "resnet": "resnet18",
+    "vgg": "vgg11",
+    "lstm": "gru",
     "fmnist": "fashion-mnist",
+    "cifar": "cifar10",
+    "femnist": "leaf:PATH",
 }
 
 
@@ -151,9 +157,13 @@ def _letters(name: str) -> str:
 def unknown(what: str, got: str, allowed: Iterable[str], hint: str = "") -> ConfigError:
     """The error for a name that is none of `allowed`, with the likely one suggested; `hint`: where none of them is."""
     names = sorted(allowed)
-    near = nearest(got, names) or hint
-    hint = f" (did you mean {near}?)" if near else ""
-    return ConfigError(f"{what} must be one of {', '.join(names)}; got {brief(got)}{hint}")
+    said = f"{what} must be one of {', '.join(names)}; got {brief(got)}"
+    return ConfigError(suggested(nearest(got, names) or hint, said))
+
+
+def suggested(near: str, said: str) -> str:
+    """An error with the likely intention first, where there is one."""
+    return f"did you mean {near}? {said}" if near else said
 
 
 def require_number(
@@ -168,7 +178,9 @@ def require_number(
 ) -> None:
     """`low <= value <= high` and `above < value < below`; NaN, text and None are refused."""
     number = as_number(value)
-    require(low <= number <= high and above < number < below, what, value, allowed)
+    is_number = isinstance(value, numbers.Real) or not allowed.startswith((">", "<", "in "))
+    bounds = allowed if is_number else f"a number {allowed}"
+    require(low <= number <= high and above < number < below, what, value, bounds)
 
 
 def require_flag(value: object, what: str) -> None:

@@ -16,17 +16,21 @@ from fedpace.algorithm import Algorithm
 from fedpace.citations import papers
 from fedpace.compute import Task, engine
 from fedpace.compute.footprint import footprint, require_memory, spill_folder
+from fedpace.compute.personal import personal_task
 from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
 from fedpace.interruption import interruptible
 from fedpace.local import Torch
+from fedpace.logs import LOG
 from fedpace.record import Checkpoints, History, Run
 from fedpace.record.rows import Entry
+from fedpace.record.run import logged
 from fedpace.record.run.client_evaluation import ClientEvaluation
 from fedpace.record.run.evaluation import EvaluationInterval, every
 from fedpace.record.run.inference import OtherTensors
+from fedpace.record.run.own_models import OwnModels
 from fedpace.record.run.progress import shown
 from fedpace.record.run.reporter import Reporter, counts, reporter_of, under_way
-from fedpace.record.run.start import InitialLike, start_of
+from fedpace.record.run.start import InitialLike, start_of, warn_of_unknown_account
 from fedpace.record.run.stopping import StopLike, Stopping, StopRules, stop_rules
 from fedpace.record.store.booked import Booked, StoreAs
 from fedpace.record.store.checkpointer import Checkpointer
@@ -60,6 +64,7 @@ def simulate(
     stop: StopLike | None = None,
     initial: InitialLike | None = None,
     client_metrics_every: int | None = None,
+    personalise: int | None = None,
 ) -> Run:
     """Run `rounds` server steps of `algorithm` on `task` under a virtual clock.
 
@@ -83,23 +88,33 @@ def simulate(
     folder of a `Run.save`). `run.parent` says which.
     `client_metrics_every`: steps between measurements of every client (`run.client_metrics[version]`: values, mean,
     quartiles, worst tenth), and after the last; None: after the last step, where clients have their own test data.
+    Where the algorithm leaves clients with models of their own (fedper, ditto), these are measured.
+    `personalise`: local steps that each client takes on its own data before it is measured; nothing else depends on it.
 
     A run that fails raises DivergedError, StalledError, StorageError or InterruptedRun, whose `run` is the partial
     run.
+
+    >>> import fedpace
+    >>> task = fedpace.tasks.quadratics([1.0, 2.0, 6.0])
+    >>> run = fedpace.simulate(fedpace.algorithms.fedavg(client_lr=0.1, steps=5), task, rounds=50)
+    >>> round(float(run.model[0]), 6), len(run.history), run.virtual_seconds
+    (3.0, 50, 50.0)
     """
     asked_for = dict(locals())  # every argument, by name
-    kept = checkpoint is None and store is None
-    allowed = "None for a run with checkpoints, which keep none of it"
-    require(kept or client_metrics_every is None, "client_metrics_every", client_metrics_every, allowed)
     _require_parts(algorithm, task, population)
+    task = asked_for["task"] = personal_task(task, algorithm, seed)
     if asked_for.pop("store") is not None:
         return _saved(StoreAs(store) if isinstance(store, str) else store, **asked_for)  # type: ignore[arg-type]
     task = poisoned(task, None if population is None else population.hostile, seed)
     watch, start = Stopwatch(), start_of(initial, task, seed)
+    if algorithm.privacy is not None:
+        warn_of_unknown_account(start)
     history = History(keep_models=keep_models, traces=traces)
     stopping = Stopping(_rules(stop, evaluate_every), watch.seconds)
-    each_client = ClientEvaluation(task, client_metrics_every)
-    told = (history, *observers, stopping, each_client)
+    own_models = OwnModels(task, algorithm.local, seed, personalise)
+    each_client = ClientEvaluation(own_models, client_metrics_every, history.client_metrics)
+    label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
+    told = (history, *observers, stopping, each_client, *logged.observers(f"{label}, seed {seed}", rounds))
     reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor, stopping.spent)
     processes = workers if compute == "pool" else 1
     needed = footprint(algorithm, task, rounds, processes, alike=population is None)
@@ -114,6 +129,7 @@ def simulate(
         solver.close()
         raise
 
+    each_client.clients = simulation.clients
     parent = {"parent": dict(start.parent)} if start.parent else {}
 
     def result() -> Run:
@@ -152,18 +168,21 @@ def simulate(
         checkpointer = None
         if checkpoint is not None:
             plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
-            asked = {"rounds": rounds, "evaluate_every": reporter.every, "keep_models": keep_models}
-            rounding = {"compute": solver.rounding} if solver.rounding else {}
-            about = identity(algorithm, task, population, seed, simulation.server.model, **asked, **rounding)
+            asked: dict[str, Any] = {"rounds": rounds, "evaluate_every": reporter.every}
+            asked["keep_models"] = keep_models
+            asked |= {"compute": solver.rounding} if solver.rounding else {}
+            asked |= _measured(client_metrics_every)
+            about = identity(algorithm, task, population, seed, simulation.server.model, **asked)
             checkpointer = open_now.enter_context(Checkpointer(plan, about, watch.seconds).opened())
         if progress:
-            label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
             progress_bar = open_now.enter_context(shown(label, rounds))
             for audience in (reporter.audience, simulation.audience):
                 audience.add(progress_bar)
         _drive(simulation, rounds, history, checkpointer, watch, result)
     server = simulation.server
-    return replace(result(), client_metrics=each_client.end(server.version, server.model))
+    run = replace(result(), client_metrics=each_client.end(server.version, server.model))
+    LOG.info("%s", f"{run} ({run.stopped})" if run.stopped else run)
+    return run
 
 
 def _saved(store: StoreAs, **asked_for: Any) -> Run:
@@ -205,6 +224,7 @@ def booked(
     evaluate_every: int | str | EvaluationInterval | None,
     stop: StopLike | None = None,
     initial: InitialLike | None = None,
+    client_metrics_every: int | None = None,
     **_: object,
 ) -> Booked:
     """What the run store is told of a run with these arguments."""
@@ -215,6 +235,7 @@ def booked(
     }
     if rules := _rules(stop, evaluate_every).repeatable:
         asked["stop"] = rules
+    asked |= _measured(client_metrics_every)
     start = start_of(initial, task, seed)
     known = {"papers": [paper.key for paper in papers(algorithm)], "partition": partition(task)}
     known |= {"parent": dict(start.parent)} if start.parent else {}
@@ -227,10 +248,16 @@ def booked(
         experiment=identity(algorithm, task, population, seed, start.x, **asked),
         arguments=store.arguments,
         about={**known, **store.about},
+        settings=store.settings,
         stopped_is_over=store.stopped_is_over,
         new=store.new,
         resumed=store.resumed,
     )
+
+
+def _measured(every: int | None) -> dict[str, Any]:
+    """How often clients are measured, as far as it makes another experiment."""
+    return {} if every is None else {"client_metrics_every": every}
 
 
 def _rules(stop: StopLike | None, evaluate_every: object) -> StopRules:
@@ -317,9 +344,11 @@ def _drive(
     except DivergedError as error:
         error.run, server = result(), simulation.server
         error.advice = divergence.advice(server.algorithm, simulation.task, server.seed, error.clients)
+        LOG.error("%s", error)
         raise
     except (StalledError, StorageError) as error:
         error.run = result()
+        LOG.error("%s", error)
         raise
     except KeyboardInterrupt:
         raise InterruptedRun(result()) from None

@@ -23,7 +23,9 @@ from fedpace.errors import ConfigError, require
 from fedpace.expressions import evaluate, parsed, rule_classes
 from fedpace.untrusted import brief
 
-PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:name
+PLACE = re.compile(
+    r"(?!(?:folder|leaf):)[A-Za-z_][\w.]*:[A-Za-z_]\w*"
+)  # module:name, and no data on the disk
 _CALLS = re.compile(rf"""(?P<quoted>'[^']*'|"[^"]*")|(?<![\w.])(?P<place>{PLACE.pattern})(?=\s*\()""")
 
 

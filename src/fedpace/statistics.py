@@ -66,7 +66,12 @@ def estimate(values: Sequence[float], level: float = LEVEL) -> SeedMean:
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float], level: float = LEVEL) -> PairedDifference:
-    """Ours minus theirs, pair by pair: what a seed does to both cancels."""
+    """Ours minus theirs, pair by pair: what a seed does to both cancels.
+
+    >>> from fedpace.statistics import paired
+    >>> round(paired([0.91, 0.93, 0.92], [0.90, 0.90, 0.91]).mean, 4)
+    0.0167
+    """
     differences = _differences(ours, theirs)
     found = estimate(differences, level)
     return PairedDifference(found.mean, found.low, found.high, _two_sided(differences), found.n)
@@ -88,6 +93,10 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     """Holm's adjusted p-values: below 5 %, the claim stands with a family-wise error of 5 %. None stays None.
 
     In ascending order, the k-th of m is max over j <= k of min(1, (m - j + 1) p_j).
+
+    >>> from fedpace.statistics import holm
+    >>> [round(p, 4) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
     """
     known = sorted((p, place) for place, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)

@@ -6,6 +6,7 @@ import errno
 import math
 import numbers
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -32,6 +33,7 @@ def read_regular(path: str | Path, max_bytes: int | None = None) -> bytes:
 
 
 LONGEST_SHOWN = 200
+_LONG_LIST = re.compile(r"(?<![\w.])(?:-?[\d.e+-]{1,25}, ){12,}-?[\d.e+-]{1,25}")
 
 
 def as_number(value: object) -> float:
@@ -47,12 +49,22 @@ def as_number(value: object) -> float:
 def brief(got: object) -> str:
     """`repr`, shortened where the value is long."""
     try:
-        text = repr(got)
+        text = short_lists(repr(got))
     except ValueError:  # an integer of more digits than Python writes out
         return "a number of thousands of digits"
     return (
         text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN // 2]}... ({len(text):,} characters)"
     )
+
+
+def short_lists(text: str) -> str:
+    """The text with long lists of numbers cut: `[0, 1, 2, ... 500 numbers]`."""
+    return _LONG_LIST.sub(_first_few, text)
+
+
+def _first_few(match: re.Match[str]) -> str:
+    numbers = match[0].split(", ")
+    return f"{', '.join(numbers[:3])}, ... {len(numbers):,} numbers"
 
 
 def visible(text: str) -> str:

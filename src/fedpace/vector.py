@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fedpace.errors import NotFiniteError
 
 Vector = npt.NDArray[np.floating]
+Spans = tuple[tuple[int, int], ...]  # parts of a flat vector: first coordinate, and one past the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +90,17 @@ def all_finite(value: Any) -> bool:
 
 def shortened(v: Vector, bound: float) -> Vector:
     """v, scaled down to Euclidean length `bound` if it is longer; the same object if it is not."""
-    length = math.sqrt(np.vdot(v, v))  # unlike np.linalg.norm, it does not warn of an overflow
-    if not math.isfinite(length):  # the squares overflow although the entries do not
-        peak = float(np.abs(v).max())
-        length = peak * float(np.linalg.norm(v / peak))
+    length = norm(v)
     return v if length <= bound else v * (bound / length)
+
+
+def norm(v: Vector) -> float:
+    """The Euclidean length, also where the squares overflow although the entries do not."""
+    length = math.sqrt(np.vdot(v, v))  # unlike np.linalg.norm, it does not warn of an overflow
+    if math.isfinite(length):
+        return length
+    peak = float(np.abs(v).max())
+    return peak * float(np.linalg.norm(v / peak))
 
 
 def model_sha256(x: Vector) -> str:

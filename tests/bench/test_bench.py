@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from fedpace import tasks
-from fedpace.bench import bare, codecs, comparison, peers, server, tuning
+from fedpace.bench import bare, codecs, comparison, peers, robust, server, tuning
 from fedpace.bench.comparison import Failure, Measurement
 from fedpace.bench.workloads import PER_ROUND, WORKLOADS, Workload
 from fedpace.compute import workers
@@ -189,6 +189,20 @@ def test_ratios_of_server_steps_and_codecs() -> None:
     assert found["dense"] == pytest.approx(1, abs=1e-3) and found["4 bits, nearest"] == pytest.approx(
         1 / 8, abs=1e-2
     )
+
+
+def test_robust_rules_keep_their_memory_and_numpy_agrees_with_the_median() -> None:
+    """Small: what is compared with what, and the peak at a size where blocks are a small part of the updates."""
+    costs = list(robust.measure(size=200_000, updates=20, repeats=1))
+    assert [cost.rule for cost in costs] == list(robust.rules(20))
+    for cost in costs:
+        assert 1 < cost.memory <= cost.target == 1.25, cost
+    rows = np.random.default_rng(0).normal(size=(20, 300_000)).astype(np.float32)
+    np.testing.assert_array_equal(
+        robust.aggregated(robust.rules(20)["Median()"], rows), robust.by_columns(rows, np.median)
+    )
+    with pytest.raises(ConfigError, match="updates must be a whole number >= 5; got 4"):
+        next(robust.measure(10, 4))
 
 
 def test_lanes_are_a_candidate_only_where_there_are_some() -> None:

@@ -27,6 +27,12 @@ def test_tune_pins_the_fastest(fedpace: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert pins.find(task, algorithms.fedavg(steps=4).local) is None
 
 
+def test_robust_takes_its_sizes_from_the_command_line(fedpace: Any) -> None:
+    said = fedpace("bench", "robust", "--parameters", "30000", "--updates", "13", "--repeats", "1")
+    assert said.code == 0, said.err
+    assert "13 updates of 30,000 parameters" in said.out and "Krum(" in said.out
+
+
 def test_a_table_for_people_and_all_numbers_as_json(
     fedpace: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

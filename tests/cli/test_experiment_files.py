@@ -140,7 +140,7 @@ def test_rows_of_a_comparison_have_their_own_settings(tmp_path) -> None:
     [
         (
             "algorithm = 'fedavg'\nround = 3",
-            "a key of experiment.toml must be one of .*; got 'round' .did you mean rounds",
+            "did you mean rounds. a key of experiment.toml must be one of .*; got 'round'",
         ),
         (
             "algorithm = 'fedavg'\nrounds = 'three'",
@@ -273,8 +273,8 @@ def test_any_rule_of_a_named_algorithm_can_be_set(fedpace, tmp_path) -> None:
     assert len(set(models.values())) == 3
     said = fedpace("run", "fedavg", "--set", "aggregate=Median", *small, tmp_path / "x")
     assert (
-        said.err
-        == "fedpace run: aggregate must be a rule with its brackets, such as Median(); got 'Median'\n"
+        said.err == "fedpace run: did you mean Median()? "
+        "aggregate must be a rule with its brackets, such as Median(); got 'Median'\n"
     )
     assert fedpace("run", "asysg", "--set", "aggregate=Median()", *small, tmp_path / "x").code == 0
 

@@ -43,4 +43,4 @@ def test_every_parameter_is_explained_and_nothing_else() -> None:
 
 def test_an_unknown_name_is_answered_with_the_nearest(fedpace) -> None:
     said = fedpace("list", "ca2f")
-    assert said.code == 2 and said.err.endswith("got 'ca2f' (did you mean ca2fl?)\n")
+    assert said.code == 2 and said.err.startswith("fedpace list: did you mean ca2fl? ")

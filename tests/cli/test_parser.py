@@ -27,11 +27,11 @@ def test_good_words_are_parsed(parser: Parser) -> None:
     ("words", "message"),
     [
         (["--rounds", "x"], "--rounds must be a whole number >= 1; got 'x'"),
-        (["--mode", "fsat"], "--mode must be one of fast, slow; got 'fsat' (did you mean fast?)"),
-        (["gte"], "ACTION must be one of get; got 'gte' (did you mean get?)"),
+        (["--mode", "fsat"], "did you mean fast? --mode must be one of fast, slow; got 'fsat'"),
+        (["gte"], "did you mean get? ACTION must be one of get; got 'gte'"),
         (
             ["--roun=3"],
-            "option must be one of --help, --mode, --rounds, -h; got '--roun' (did you mean --rounds?)",
+            "did you mean --rounds? option must be one of --help, --mode, --rounds, -h; got '--roun'",
         ),
         (["get", "a", "b"], "argument must be among those that --help lists; got 'b'"),
         (["get"], "the following arguments are required: name"),

@@ -206,7 +206,7 @@ def test_deleted_runs_are_gone(fedpace) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["resume", "nigth"], "resume: run must be one of night; got 'nigth' (did you mean night?)"),
+        (["resume", "nigth"], "resume: did you mean night? run must be one of night; got 'nigth'"),
         (["run", "fedavg", "--name", "night"], "run: name must be one that no run has yet; got 'night'"),
         (["run", "fedavg", "--name", "a//b"], "run: name must be letters, digits"),
         (["run", "fedavg", "--name", "x", "--no-store"], "run: --name must go with a run that is saved"),

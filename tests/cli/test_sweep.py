@@ -58,7 +58,10 @@ def test_a_sweep_shows_the_best_first_and_repeats_nothing(fedpace, tmp_path) -> 
     ("words", "message"),
     [
         (["--grid", "betta=0.9"], "parameter of fedavg must be one of "),
-        (["--grid", "beta=0.9", "--metric", "acuracy"], "metric must be one of accuracy, "),
+        (
+            ["--grid", "beta=0.9", "--metric", "acuracy"],
+            "did you mean accuracy? metric must be one of accuracy, ",
+        ),
         (
             ["--grid", "server_lr=1", "--set", "server_lr=2"],
             "server_lr must be in --grid or in --set; got both",

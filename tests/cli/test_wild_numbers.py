@@ -85,7 +85,7 @@ def test_no_option_takes_a_wild_number(option: str, text: str) -> None:
         (["--set", "client_lr=1e400"], "--set client_lr: numbers must be finite; got inf"),
         (["--set", "client_lr=-1e400"], "--set client_lr: numbers must be finite; got -inf"),
         (["--set", "client_lr=[0.1, 1e400]"], "--set client_lr: numbers must be finite; got inf"),
-        (["--set", "client_lr=nan"], "client_lr must be > 0; got 'nan'"),
+        (["--set", "client_lr=nan"], "client_lr must be a number > 0; got 'nan'"),
         (["--rounds", "99999999999"], "--rounds must be a whole number in 1..2147483647; got '99999999999'"),
         (["--workers", "99999999"], "--workers must be a whole number in 1..1024; got '99999999'"),
         (

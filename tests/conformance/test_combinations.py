@@ -10,6 +10,7 @@ from fedpace.aggregate import (
     Bucketed,
     Cached,
     CenteredClip,
+    DynamicMean,
     GeometricMedian,
     Krum,
     Mean,
@@ -26,7 +27,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.combinations import REFUSALS, manual
 from fedpace.errors import ConfigError
 from fedpace.link import EF21, Difference, ErrorFeedback, Lazy, Plain, TopK
-from fedpace.local import SGD, Scaffold
+from fedpace.local import SGD, Ditto, Scaffold, Torch
 from fedpace.pace import (
     Arrivals,
     Buffered,
@@ -58,6 +59,10 @@ REFUSED = [
     dict(local=NoWeights(), correction=Scaffold()),
     dict(pace=Rounds(4), aggregate=Krum(1)),
     dict(pace=Interrupting(2, 1.0), correction=Scaffold()),
+    dict(personal=Ditto(), correction=Scaffold()),
+    dict(personal=Ditto(), local=SGD(0.1, steps=1, momentum=0.5)),
+    dict(aggregate=DynamicMean()),
+    dict(local=Torch("torch.optim.Adam", steps=1, keep_state=True), pace=Replayed(3, 2)),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Mean()),
     dict(pace=Interrupting(2, 1.0, averaging=True), aggregate=Pooled(None), up=Lazy("nla", tau=0.5)),
     dict(down=Difference(TopK(0.5)), aggregate=Mixing()),

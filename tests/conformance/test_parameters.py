@@ -18,6 +18,7 @@ LAZY = {"fednlaa", "fedaa"}
 COMPRESSED = {"fednlaca", "fedaca", "fedbnlaca", "fedbaca"}
 BOTH_WAYS = {"fedbnlaca", "fedbaca", "two_way"}
 NOVA = {"fednova", "fednova_vr"}
+LAYERED = {"fedper", "fedrep"}
 AMSGRAD = {"fedams", "fedcams", "two_way"} | LAZY | COMPRESSED
 MOMENTUM = {"fedgm", "fedprox", "scaffold", "multistage_fedgm", "autonomous_fedgm"} | NOVA | BUFFERED
 GENERAL = MOMENTUM | {"defedavg_niid", "defedavg_iid"}
@@ -34,7 +35,7 @@ CONTRACT = {
     "draws": {"defedavg_niid", "two_way"},
     "concurrency": BUFFERED | {"fedasync", "autonomous_fedgm", "two_way"},
     "dispatch": BUFFERED | {"autonomous_fedgm"},
-    "server_lr": ALL - INTERRUPTED - {"fedasync"},
+    "server_lr": ALL - INTERRUPTED - {"fedasync", "feddyn"},
     "beta": GENERAL | {"fedavgm", "fednag"},
     "nu": GENERAL,
     "b1": AMSGRAD | {"fedadam", "fedyogi"},
@@ -59,10 +60,11 @@ CONTRACT = {
     "mode": LAZY | COMPRESSED,
     "max_staleness": LAZY | COMPRESSED | {"lag", "two_way", "fedasync", "fedbuff"},
     "select": ALL - {"lag", "defedavg_iid", "asysg"},
-    "weighting": ROUNDS,
+    "weighting": ROUNDS - {"feddyn"},
     "tau_eff": NOVA,
-    "prox_mu": NOVA | {"fedprox", "fedasync"},
-    "momentum": NOVA | {"fedprox", "fedavg"},
+    "prox_mu": NOVA | {"fedprox", "fedasync", "feddyn"},
+    "momentum": NOVA | {"fedprox", "fedavg", "fedbn"} | LAYERED,
+    "private": LAYERED,
     "rounds": {"multistage_fedgm", "autonomous_fedgm"},
     "couple": {"multistage_fedgm", "autonomous_fedgm"},
 }
@@ -71,8 +73,10 @@ OWN = {
     "autonomous_fedgm": {"delays"},
     "ca2fl": {"spill"},
     "defedavg_iid": {"distinct"},
+    "ditto": {"lam"},
     "favano": {"rescale"},
     "fednova_vr": {"accumulate"},
+    "fedrep": {"head_epochs"},
     "mf_ca2fl": {"quantize_fresh"},
     "lag": {"rule", "lipschitz"},
     "two_way": {"pace", "first", "per_tensor", "server_opt"},
@@ -92,9 +96,9 @@ def test_an_algorithm_has_the_parameters_of_the_contract_and_its_own(name):
 def test_defaults_that_the_contract_names():
     batch = {name for name in CONTRACT["dispatch"] if parameters(name)["dispatch"].default == "batch"}
     assert batch == BUFFERED
-    samples = {name for name in ROUNDS if parameters(name)["weighting"].default == "samples"}
+    samples = {name for name in CONTRACT["weighting"] if parameters(name)["weighting"].default == "samples"}
     assert samples == {"fedprox", "fednova", "fednova_vr"}
-    assert {parameters(name)["weighting"].default for name in ROUNDS - samples} == {"uniform"}
+    assert {parameters(name)["weighting"].default for name in CONTRACT["weighting"] - samples} == {"uniform"}
     assert parameters("autonomous_fedgm")["history"].default is None
     assert parameters("ca2fl")["cache_bits"].default == 32  # unquantised
 
@@ -123,7 +127,7 @@ def test_an_unknown_parameter_is_answered_with_the_known_ones(name):
         getattr(algorithms, name)(client_rl=0.1, other=1)
     known = ", ".join(sorted(parameters(name)))
     assert str(caught.value) == (
-        f"parameter of {name} must be one of {known}; got 'client_rl' (did you mean client_lr?)"
+        f"did you mean client_lr? parameter of {name} must be one of {known}; got 'client_rl'"
     )
 
 

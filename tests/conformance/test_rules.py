@@ -13,6 +13,7 @@ from fedpace.aggregate import (
     Cached,
     CenteredClip,
     Contribution,
+    DynamicMean,
     GeometricMedian,
     Krum,
     Mean,
@@ -79,6 +80,7 @@ def test_aggregation_without_memory(rule: Any) -> None:
 @pytest.mark.parametrize(
     "rule",
     [
+        DynamicMean(),
         Mixing(0.5),
         Pooled(),
         Pooled(None),

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.deploy.deployed import CLIENTS, SAMPLES, TASK
+from tests.deploy.deployed import CLIENTS, TASK
 from tests.deploy.faults import FaultyProxy, faithful, faulty
 from tests.deploy.party import FULL, PORT, PROGRESS, RESULT
 
@@ -209,7 +209,7 @@ class Campaign:
 
     def _acknowledged(self, client: int) -> int:
         """The last session that this client's disk says was taken."""
-        participant = Participant(TASK.layout, TASK.initial, SAMPLES[client], client, Owner())
+        participant = Participant(TASK, client, Owner())
         ClientMemory(self.folder / f"client-{client}").load(participant)
         return participant.memory.acknowledged
 

@@ -93,6 +93,7 @@ class Bed:
         self.tasks: dict[int, Any] = {}  # of clients that have only their own data
         self.owners: dict[int, Owner] = {}
         self.leaving: dict[int, Callable[[], None]] = {}  # makes a client leave
+        self.first = range(CLIENTS)  # that join at the beginning
         self.version = 0  # of the last step that was reported
         self.moved = asyncio.Event()  # another one was
 
@@ -106,7 +107,7 @@ class Bed:
     async def _run_patiently(self, script: Script | None) -> Run:
         self.network = LocalNetwork()
         self.serve()
-        for number in range(CLIENTS):
+        for number in self.first:
             self.join(number)
         if script is not None:
             await script(self)
@@ -154,6 +155,11 @@ class Bed:
         """It ends at once, and says nothing."""
         self.clients[number].cancel()
         await asyncio.gather(self.clients[number], return_exceptions=True)
+
+    async def serve_after_failure(self) -> None:
+        """Another one continues from `place`, once this one has ended by itself."""
+        await asyncio.gather(self.server, return_exceptions=True)
+        self.serve()
 
     async def kill_server(self, backup: Path | None = None) -> None:
         """Another one continues from the disk as it is at this moment, or from a backup."""

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from fedpace.deploy.messages import Envelope, Message, MessageKind, greeting, peek, welcomed
+from fedpace.deploy.messages import Envelope, Message, MessageKind, greeting, peek, to_update, welcomed
 from fedpace.errors import RemoteError
 
 ENVELOPE = Envelope(b"r" * 16, b"p" * 32)
@@ -25,6 +25,16 @@ def test_a_message_arrives_as_it_was_sent() -> None:
     assert found.frames == UPDATE.frames
     assert found.header.items() >= UPDATE.header.items()
     assert peek(DATA) == (MessageKind.UPDATE, ENVELOPE.run)
+
+
+def test_an_update_may_say_how_long_its_training_took() -> None:
+    """It did not in older journals; what is no number is refused, and it never becomes a field of the update."""
+    timed = Message(MessageKind.UPDATE, {**UPDATE.header, "train_s": 1.5}, UPDATE.frames)
+    found = ENVELOPE.unpack(b"".join(ENVELOPE.pack(timed)))
+    assert found.header["train_s"] == 1.5 and to_update(3, found) == to_update(3, ENVELOPE.unpack(DATA))
+    wrong = Message(MessageKind.UPDATE, {**UPDATE.header, "train_s": "long"}, UPDATE.frames)
+    with pytest.raises(RemoteError, match="does not have the fields"):
+        ENVELOPE.unpack(b"".join(ENVELOPE.pack(wrong)))
 
 
 def test_every_flipped_bit_before_the_frames_is_noticed() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.deploy.deployed import CLIENTS, ROUNDS, SAMPLES, SEED, TASK, VARIANTS, Bed, made
+from tests.deploy.deployed import CLIENTS, ROUNDS, SAMPLES, SEED, TASK, VARIANTS, Bed
 
 import fedpace
 from fedpace.deploy import Owner, genesis, replay
@@ -55,17 +55,6 @@ def test_machines_that_have_only_their_own_data_make_the_run_of_one_that_has_all
         again.client_metrics[version].values.tobytes() == found.values.tobytes()
         for version, found in run.client_metrics.items()
     )
-
-
-def test_samples_that_a_rule_needs_before_the_first_client_joins_must_be_given(tmp_path: Path) -> None:
-    needing = made("fednova", tau_eff="population")
-    words = (
-        "samples must be given for all 6 clients: Normalised needs them before the first one joins; got None"
-    )
-    with pytest.raises(ConfigError) as raised:
-        Bed(needing, tmp_path, samples=None).run()
-    assert str(raised.value) == words
-    assert len(Bed(needing, tmp_path).run().history) == ROUNDS
 
 
 def test_a_server_with_data_evaluates_and_its_metrics_are_in_the_journal(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ class Hand:
     def __init__(self) -> None:
         terms = Terms(plan=RunPlan.of(fedsgd()), clients=3, rounds=9, wait_for=3, patience=PATIENCE)
         self.server = Coordinator(terms, TASK.initial(0), TASK.layout, b"r" * 16)
-        self.clients = [Participant(TASK.layout, TASK.initial, 1.0, i, Owner()) for i in range(3)]
+        self.clients = [Participant(TASK, i, Owner()) for i in range(3)]
         self.out: list[tuple[int, MessageKind]] = []
         self.trains: dict[int, Reaction] = {}
         self.happens(inputs.started(0.0, 1))

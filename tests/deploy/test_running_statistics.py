@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.deploy.deployed import CLIENTS, VARIANTS, Bed
+from tests.deploy.deployed import CLIENTS, VARIANTS, Bed, copied
 from torch import nn
 
 from fedpace.deploy import genesis, replay
+from fedpace.deploy.expectations import Patience
 from fedpace.deploy.journal.files import DiskFiles
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.errors import RemoteError
 from fedpace.link.codecs.dense import encode_dense
+from fedpace.server import Step
 from fedpace.tasks import ModelOnly, OwnTask, from_torch, quadratics
 from fedpace.tasks.pooling import check_sums, named, pooled
 from fedpace.tasks.statistics import SAMPLES
@@ -143,6 +146,56 @@ def test_what_a_client_makes_up_is_an_answer_and_counts_for_nothing(tmp_path: Pa
     assert state.statistics[0].tolist() == [1.0] * 5 + [0.0] * 5
     estimates.add(state, begun.terms.normalisers, 3, message)
     assert state.sums == {}
+
+
+class Killed(Exception):
+    """In place of a server's end."""
+
+
+def bed_killed_after_its_last_step(folder: Path, **options: Any) -> Bed:
+    """The next server has the disk of that instant: the step is journalled, no client was asked about its model."""
+
+    def killed(step: Step, _: object) -> None:
+        if step.version == 3 and deployed.place == folder / "server":
+            deployed.place = copied(deployed.place, folder / "again")
+            assert 3 not in replay(deployed.place).coordinator.state.statistics
+            raise Killed
+
+    deployed = bed(folder, in_order=True, told=[killed], **options)
+    return deployed
+
+
+@pytest.mark.parametrize("who", ["server", "clients", None])
+def test_a_server_killed_after_its_last_step_pools_and_measures_when_it_is_started_again(
+    who: str | None, tmp_path: Path
+) -> None:
+    every = {"evaluate_every": None} if who is None else {"evaluate": who}
+    through = bed(tmp_path / "through", in_order=True, **every).run()
+    deployed = bed_killed_after_its_last_step(tmp_path, **every)
+    run = deployed.run(Bed.serve_after_failure)
+    assert deployed.place == tmp_path / "again" and run.model.tobytes() == through.model.tobytes()
+    assert run.history[-1].metrics == through.history[-1].metrics
+    again = replay(deployed.place).run
+    assert again.to_json() == run.to_json()
+    for name in ("1.running_mean", "1.running_var"):
+        expected = through.other_tensors()[name].tobytes()
+        assert run.other_tensors()[name].tobytes() == again.other_tensors()[name].tobytes() == expected
+
+
+def test_a_server_started_again_waits_for_clients_that_are_gone_as_long_as_its_patience_lasts(
+    tmp_path: Path,
+) -> None:
+    async def script(bed: Bed) -> None:
+        await asyncio.wait({bed.server})
+        for client in range(CLIENTS):
+            await bed.kill_client(client)
+        await bed.serve_after_failure()
+
+    patience = Patience(grace_s=0.1)
+    deployed = bed_killed_after_its_last_step(tmp_path, evaluate_every=None, patience=patience)
+    run = deployed.run(script)
+    assert len(run.history) == 3 and deployed.place == tmp_path / "again"
+    assert replay(deployed.place).coordinator.state.statistics == {}
 
 
 class Watched:

@@ -31,10 +31,10 @@ from fedpace.record.run.history import History
 from fedpace.record.store import checkpoint
 from fedpace.record.store.history_file import LINES, HistoryFile, Position
 from fedpace.record.store.tree import Tree, Typed, pack, unpack
-from fedpace.tasks.datasets import bounded, cifar, find, idx, npy, npz, shakespeare, store
+from fedpace.tasks.datasets import bounded, cifar, client_files, find, idx, leaf, npy, npz, shakespeare, store
 from fedpace.tasks.datasets.archive import Files, candidates
 from fedpace.tasks.datasets.catalogue import Source
-from fedpace.tasks.partition import partition
+from fedpace.tasks.partition import index_lists, partition
 from tasks import forms
 
 Load = Callable[[bytes], object]
@@ -181,6 +181,24 @@ def _manifest_seeds() -> Iterator[bytes]:
     ).encode()
 
 
+def _client_seeds() -> Iterator[bytes]:
+    for kind in (np.float32, np.float64, np.uint8):
+        buffer = io.BytesIO()
+        x, y = np.arange(6, dtype=kind).reshape(3, 2), np.array([0, 1, 0])
+        np.savez(buffer, x=x, y=y, **({"x_test": x, "y_test": y} if kind is np.uint8 else {}))
+        yield buffer.getvalue()
+
+
+def _index_lists(content: bytes) -> object:
+    lists = index_lists.lists_in(content, "it")
+    return lists.split(np.arange(40) % 10, None, lists.clients, np.random.default_rng(0))
+
+
+TABLES = ("a,b,label\n1,2.5,0\n-3,4e2,1\n", "\ufefflabel,a\n0,1\n\n1,2\n")
+USERS = (
+    '{"users": ["a"], "num_samples": [2], "user_data": {"a": {"x": [[0.5, 1], [0, 1]], "y": [0, 1]}}}',
+    json.dumps({"user_data": {"b": {"x": [[0.5] * 784], "y": [61]}}}),
+)
 PLAY = b"ROMEO:\n" + b"But soft, what light through yonder window breaks?\n" * 4
 
 # ------------------------------------------------------------ experiments
@@ -277,6 +295,7 @@ def _journal(path: Path) -> object:
 
 JOURNAL = (
     '["step",1,0.5,[0,1],[0,0],7,8,{"loss":0.5}]\n'
+    '["clients",1,"accuracy",true,[0.5,null]]\n'
     '["activity",0,0.0,1.5,"train",0,1]\n["fate",0,1,"consumed",1]\n["fate",0,1,"dropped",null]\n'
 )
 STEP = {
@@ -304,6 +323,7 @@ RUN = {
     "rounds": 3,
     "fingerprint": "0",
     "note": "",
+    "settings": "beta=0.9",
     "experiment": '{"clients": "5"}',
     "arguments": '["fedavg"]',
     "about": '{"versions": {"numpy": "2"}, "papers": ["a"]}',
@@ -355,6 +375,10 @@ def loaders() -> dict[str, Loader]:
         "cifar10-png": Loader(_batches(".png", 10), lambda: iter([STRIPS["data_batch_1.png"]])),
         "cifar10-labels": Loader(_labels, texts("[1, 2, 3, 4, 5, 6, 7, 8, 9, 0]", "[[1, 2], [3]]")),
         "shakespeare": Loader(_shakespeare, lambda: iter([PLAY, PLAY + b"\n\nJULIET:\nO!"])),
+        "client-npz": Loader(lambda content: client_files.from_npz(content, "a.npz"), _client_seeds),
+        "client-csv": Loader(lambda content: client_files.from_csv(content, "a.csv"), texts(*TABLES)),
+        "leaf": Loader(lambda content: leaf.users_in(content, "a.json"), texts(*USERS)),
+        "index-lists": Loader(_index_lists, texts("[[0, 5], [1, 2, 3]]", '{"a": [0], "b": [39]}')),
         "archive": Loader(in_a_file(_archive, "archive"), _archive_seeds),
         "compressed": Loader(_compressed, _compressed_seeds),
         "manifest": Loader(in_a_file(_manifest, store.MANIFEST), _manifest_seeds),

@@ -83,6 +83,7 @@ SCALED: dict[str, Mapping[str, Any]] = {  # defaults where nothing is said; size
     "fednova": UNEQUAL,
     "fednova_vr": UNEQUAL,
     "fedprox": UNEQUAL,
+    "fedrep": LOCAL | {"head_epochs": 1},
     "fedsgd": {},
     "lag": {},
     "mf_ca2fl": BUFFERED,

@@ -16,6 +16,7 @@ import fedpace
 from fedpace import Algorithm, algorithms
 from fedpace.client import Client, ClientConfig, Session, Times
 from fedpace.compute import Request
+from fedpace.compute.personal import personal_task
 from fedpace.pace.protocol import Interruptible
 from fedpace.server import Interrupt, Poll, Server, Update
 from fedpace.sim import Observer, Population
@@ -104,7 +105,7 @@ class Driver:
         config = ClientConfig.of(algorithm, x, SEED)
         self.clients = [Client(config, i, samples[i], devices.expected_step_s(i)) for i in range(CLIENTS)]
         self.interruptible = isinstance(algorithm.pace.client, Interruptible)
-        self.steps = steps
+        self.steps, self.task = steps, personal_task(TASK, algorithm, SEED)
         self.uploads: dict[int, Update] = {}
 
     def follow(self, events: Sequence[tuple[Any, ...]]) -> Vector:
@@ -150,8 +151,10 @@ class Driver:
             steps=session.steps,
             seed=SEED,
             correction=session.correction,
+            memory=session.memory,
+            beside=session.beside,
         )
-        self.uploads[number] = client.encode(TASK.solve(request))
+        self.uploads[number] = client.encode(self.task.solve(request))
 
     def receive(self, number: int, now: float) -> None:
         answer = self.server.receive(self.uploads.pop(number), now)

@@ -83,3 +83,30 @@ def test_what_has_no_schedule_or_a_proximal_term_is_refused() -> None:
         ScheduledSGD(0.1, steps=1, prox_mu=0.5, by_step=Cosine(3))
     with pytest.raises(ConfigError, match=r"Cosine.end must be in \(0, 1\]"):
         Cosine(3, end=0.0)
+
+
+def test_a_plain_function_is_a_schedule_that_no_file_can_hold(tmp_path, monkeypatch, capsys) -> None:
+    """Round t trains at 0.2 / (t + 1); the run is saved and resumed by its own call, and not as TOML."""
+    from fedpace.cli import main
+
+    monkeypatch.setenv("FEDPACE_HOME", str(tmp_path))
+
+    def hyperbola(t: int) -> float:
+        return 1 / (t + 1)
+
+    rule = Algorithm(local=ScheduledSGD(0.2, steps=1, by_step=hyperbola))
+    run = fedpace.simulate(rule, TASK, rounds=4, keep_models=True)
+    away = 10.0 - CENTRE
+    for t, model in enumerate(run.models):
+        away *= 1 - 0.2 / (t + 1)
+        assert model[0] - CENTRE == pytest.approx(away, rel=1e-12)
+    saved = fedpace.simulate(rule, TASK, rounds=4, store="by-function")
+    np.testing.assert_array_equal(saved.model, run.model)
+    assert main(["runs", "export", "by-function", "-o", str(tmp_path / "a.toml")]) == 2
+    assert "algorithm of a run must be without plain functions to be in a file" in capsys.readouterr().err
+    other = Algorithm(local=ScheduledSGD(0.2, steps=1, by_step=lambda t: 2 / (t + 2)))
+    assert repr(other) != repr(rule)
+    with pytest.raises(ConfigError, match="another algorithm"):
+        fedpace.simulate(other, TASK, rounds=4, store="by-function")
+    with pytest.raises(ConfigError, match=r"\(0\) must be > 0; got 0"):
+        fedpace.simulate(Algorithm(local=ScheduledSGD(0.2, steps=1, by_step=lambda t: t)), TASK, rounds=1)

@@ -136,7 +136,7 @@ def with_local(algorithm: Algorithm, local: Torch) -> Algorithm:
         ("AdamW", {"steps": 1}, "a dotted name such as torch.optim.AdamW"),
         ("torch.optim.AdamW", {}, "exactly one of steps, epochs"),
         ("torch.optim.AdamW", {"steps": 1, "lr": [object()]}, "Torch: lr must be a literal"),
-        ("torch.optim.AdamW", {"steps": 1, "keep_state": True}, "keep_state must be False"),
+        ("torch.optim.AdamW", {"steps": 1, "keep_state": 1}, "keep_state must be True or False"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_when_it_is_written(name: str, options: Any, message: str) -> None:

@@ -11,7 +11,7 @@ import fedpace
 from fedpace.errors import ConfigError
 from fedpace.pace import Buffered, Immediate, Poisson, Rounds, Scripted
 from fedpace.pace.available import Available
-from fedpace.privacy import ClientDP, KeyedNoise, SeededNoise
+from fedpace.privacy import AdaptiveClip, ClientDP, KeyedNoise, SeededNoise
 from fedpace.server import Send
 from fedpace.sim import Observer, Population
 from fedpace.tasks import quadratics
@@ -49,6 +49,19 @@ def test_the_divisor_is_the_cohort_that_was_expected():
     s.receive(update(0, 3.0), 0.0)
     step = step_of(s.receive(update(1, 6.0), 0.0))
     assert step.x.tolist() == [3.0, 3.0] and step.epsilon == pytest.approx(s.privacy.epsilon)
+
+
+def test_updates_that_privacy_clips_are_counted_against_the_clip_of_their_step():
+    """An adaptive clip of 10 moves down when all updates are shorter, and the same update is too long then."""
+    s = private(Rounds(None), adaptive=AdaptiveClip(quantile=0.5, rate=1.0, noise=1.0))
+    counted = []
+    for version in range(3):
+        s.dispatch(0.0)
+        for client, value in enumerate((0.1, 0.1, 4.0)):
+            answer = s.receive(update(client, value, version + 1, version, round=version), 0.0)
+        counted.append(step_of(answer).clipped)
+    lengths = [4.0 * math.sqrt(2) > 10.0 * math.exp(-0.5 * steps) for steps in range(3)]
+    assert counted == lengths == [0, 0, 1] and s.counts.clipped == 1
 
 
 def test_a_cohort_of_which_nobody_answers_is_a_step():

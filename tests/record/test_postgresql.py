@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ import pytest
 import sqlalchemy as sql
 
 from fedpace.errors import StorageError
+from fedpace.record import fleet
+from fedpace.record.fleet import FleetStatus
 from fedpace.record.store.store import Store
 from fedpace.record.store.tables import SCHEMA
 from fedpace.sim.observer import StepRecord
@@ -170,6 +172,16 @@ def test_a_server_that_restarts_between_two_steps_is_not_noticed(server: Server,
     assert [step.version for step in store.history(run)] == [1, 2, 3]
 
 
+def test_a_fleets_status_is_replaced_and_goes_with_its_run(server: Server, store: Store) -> None:
+    run = begin(store, "night")
+    status = FleetStatus(1.7e9, "night", 3, None, 0.5, 0, 0, 0, 2**40, 7, {"late": 1}, (), ())
+    fleet.write(store, run, status)
+    fleet.write(store, run, replace(status, step=4))
+    assert fleet.latest(store, "night") == replace(status, step=4) and len(fleet.all_latest(store)) == 1
+    store.delete("night")
+    assert fleet.all_latest(store) == []
+
+
 def test_a_schema_of_the_previous_version_is_migrated(server: Server, store: Store) -> None:
     run = begin(store, "night")
     store.add(run, [record(1)])
@@ -177,6 +189,7 @@ def test_a_schema_of_the_previous_version_is_migrated(server: Server, store: Sto
     with engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE steps DROP COLUMN real_seconds")
         connection.exec_driver_sql("ALTER TABLE runs DROP COLUMN traffic")
+        connection.exec_driver_sql("DROP TABLE fleet")
         connection.exec_driver_sql(f"UPDATE fedpace SET schema = {SCHEMA - 1}")
     newer = Store(store.home, server.url)
     newer.add(run, [record(2)], [0.5])

@@ -105,6 +105,16 @@ def test_a_run_prints_as_one_line_of_what_came_out(run: Run) -> None:
     )
 
 
+def test_the_seconds_of_a_deployment_are_no_virtual_time(run: Run, capsys) -> None:
+    from fedpace.cli import show
+
+    deployed = replace(run, summary={"compute": "deployed"})
+    assert "4.50 s of time," in str(deployed) and run.clock == "virtual time"
+    show.result(deployed)
+    said = capsys.readouterr().out
+    assert "\ntime " in said and "virtual" not in said
+
+
 def test_a_flat_table_has_one_number_per_column(tmp_path) -> None:
     import pandas
 

@@ -17,6 +17,7 @@ from fedpace.sim.observer import StepRecord
 X = np.zeros(1)
 STEPS = [StepRecord(t, 0.5 * t, (0, 1), (0, 2), 10, 5, {"loss": 1 / t} if t != 2 else {}) for t in (1, 2, 3)]
 TOLD = [
+    {"loss": 2.0, "virtual_seconds": 0.0, "bytes_up": 0, "bytes_down": 0},
     {"loss": 1.0, "virtual_seconds": 0.5, "bytes_up": 10, "bytes_down": 5, "staleness": 1.0},
     {"virtual_seconds": 1.0, "bytes_up": 20, "bytes_down": 10, "staleness": 1.0},
     {"loss": 1 / 3, "virtual_seconds": 1.5, "bytes_up": 30, "bytes_down": 15, "staleness": 1.0},
@@ -33,8 +34,9 @@ def stand_in(patch: pytest.MonkeyPatch, ours: str, **modules: dict[str, Any]) ->
 
 
 def run_with_an_interruption(text: str) -> None:
-    """Steps 1 to 3, the last of them twice because it came after the checkpoint."""
+    """The initial model and steps 1 to 3, the last of them twice because it came after the checkpoint."""
     told = tracker(text, "night", {"initial model": "x"})
+    told.begun({"loss": 2.0})
     for step in STEPS:
         told.recorded(step, X)
     told.resumed(STEPS[:2])
@@ -56,7 +58,7 @@ def test_weights_and_biases(monkeypatch: pytest.MonkeyPatch) -> None:
         "resume": "allow",
         "config": {"initial model": "x"},
     }
-    assert seen == [began, *enumerate(TOLD, start=1), (3, TOLD[2]), "finished"]
+    assert seen == [began, *enumerate(TOLD), (3, TOLD[3]), "finished"]
 
 
 class Client:
@@ -96,8 +98,8 @@ def test_mlflow(monkeypatch: pytest.MonkeyPatch, interrupted: bool) -> None:
     stand_in(monkeypatch, "mlflow", mlflow={}, mlflow__entities=entities, mlflow__tracking=tracking)
     run_with_an_interruption("mlflow")
     run = "before" if interrupted else "fedpace/night"
-    told = [(run, {}, {t: values}) for t, values in enumerate(TOLD, start=1)]
-    assert client.seen == [(run, {"initial_model": "x"}, {}), *told, told[2], run]
+    told = [(run, {}, {t: values}) for t, values in enumerate(TOLD)]
+    assert client.seen == [(run, {"initial_model": "x"}, {}), *told, told[3], run]
 
 
 def test_tensorboard(tmp_path: Any) -> None:
@@ -106,8 +108,20 @@ def test_tensorboard(tmp_path: Any) -> None:
     run_with_an_interruption(f"tensorboard:{tmp_path}")
     seen = reader.EventAccumulator(str(tmp_path / "night"))
     seen.Reload()
-    assert [(e.step, e.value) for e in seen.Scalars("loss")] == [(1, 1.0), (3, pytest.approx(1 / 3))]
-    assert [e.value for e in seen.Scalars("bytes_up")] == [10, 20, 30]
+    assert [(e.step, e.value) for e in seen.Scalars("loss")] == [
+        (0, 2.0),
+        (1, 1.0),
+        (3, pytest.approx(1 / 3)),
+    ]
+    assert [e.value for e in seen.Scalars("bytes_up")] == [0, 10, 20, 30]
+
+
+def test_tensorboard_without_a_folder_asks_for_one() -> None:
+    for text in ("tensorboard", "tensorboard:"):
+        with pytest.raises(
+            ConfigError, match="--track tensorboard must name a folder: --track tensorboard:logs"
+        ):
+            require(text)
 
 
 def test_an_unknown_tracker_is_refused() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.server.hand import begun, deliver, frame, not_finite_frame, server, skipped, step_of, update
 
 from fedpace import algorithms
-from fedpace.aggregate import Mean, Normalised, Weighted
+from fedpace.aggregate import Mean, Normalised, NormBound, Weighted
 from fedpace.algorithm import Algorithm
 from fedpace.errors import ConfigError, DivergedError
 from fedpace.limits import Limits
@@ -352,6 +352,18 @@ def test_a_clip_scales_long_updates_and_counts_them() -> None:
     step = step_of(last)
     np.testing.assert_allclose(step.x, [2.0, 8 / 3], rtol=1e-15)  # (3, 4) twice and 0, averaged
     assert step.clipped == s.counts.clipped == 1
+
+
+@pytest.mark.parametrize("clip", [None, 20.0])
+def test_what_an_aggregation_rule_scales_down_is_counted_once(clip: float | None) -> None:
+    """Also an update that is longer than either bound, which is scaled down twice."""
+    s = begun(Rounds(), clip=clip, aggregate=NormBound(5.0))
+    at_bound, long, longest = (frame(3.0, 4.0), frame(6.0, 8.0), frame(30.0, 40.0))
+    *_, last = deliver(
+        s, *(update(client, frames={"update": each}) for client, each in enumerate((at_bound, long, longest)))
+    )
+    np.testing.assert_allclose(step_of(last).x, [3.0, 4.0], rtol=1e-15)
+    assert step_of(last).clipped == s.counts.clipped == 2
 
 
 def test_a_clip_works_where_squares_overflow_and_on_controls_too() -> None:

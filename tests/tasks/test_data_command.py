@@ -46,7 +46,7 @@ def test_show_draws_classes_by_clients(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["import", "minst", "x"], "data set must be one of .*; got 'minst' .did you mean mnist.."),
+        (["import", "minst", "x"], "did you mean mnist. data set must be one of .*; got 'minst'"),
         (["import", "mnist", "x"], "x must be a file or a folder; there is none"),
         (["import", "digits", "x"], "digits is built in; it needs no download or import"),
         (["get", "digits"], "digits is built in; it needs no download or import"),

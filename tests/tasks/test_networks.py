@@ -97,7 +97,7 @@ def test_every_network_has_a_line_of_description():
 @pytest.mark.parametrize(
     ("model", "shape", "line"),
     [
-        ("mpl", GREY, "model must be one of .*; got 'mpl' .did you mean mlp.."),
+        ("mpl", GREY, "did you mean mlp. model must be one of .*; got 'mpl'"),
         ("mlp:x", GREY, "model must be a name, or mlp, gru, transformer with a width .mlp:64.; got 'mlp:x'"),
         ("cnn:3", GREY, "model must be a name, or mlp, gru, transformer with a width .mlp:64.; got 'cnn:3'"),
         ("cnn", (1, 8, 8), r"model cnn does not fit inputs of shape \(1, 8, 8\) "),

@@ -12,8 +12,8 @@ from torch import nn
 from fedpace.compute.protocol import Request
 from fedpace.errors import ConfigError
 from fedpace.local import SGD
+from fedpace.patterns import fits
 from fedpace.tasks import OwnTask, from_torch
-from fedpace.tasks.trainable import fits
 
 
 class Adapted(nn.Module):

@@ -1,6 +1,7 @@
 """Stop 3: many updates -> one."""
 
 from fedpace.aggregate.cached import Cached
+from fedpace.aggregate.dynamic import DynamicMean
 from fedpace.aggregate.mean import Mean
 from fedpace.aggregate.mixing import Mixing
 from fedpace.aggregate.normalised import Normalised
@@ -25,6 +26,7 @@ __all__ = [
     "Cached",
     "CenteredClip",
     "Contribution",
+    "DynamicMean",
     "GeometricMedian",
     "Hinge",
     "Krum",

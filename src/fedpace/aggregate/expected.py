@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,26 +24,41 @@ class ExpectedWork:
     choice: str  # all, uniform, share (probability n_i / n) or other
 
 
-def settled(aggregate: Any, local: Any, pace: Pace, clients: int, samples: Callable[[int], float]) -> Any:
+def settled(
+    aggregate: Any,
+    local: Any,
+    pace: Pace,
+    clients: int,
+    samples: Callable[[int], float],
+    known: Sequence[int] | None = None,
+) -> Any:
     """The aggregation rule for these clients: itself, unless it has `settled` and wants to know their work."""
     if not hasattr(aggregate, "settled"):
         return aggregate
-    return aggregate.settled(lambda: expected_work(local, pace, clients, samples))
+    return aggregate.settled(lambda: expected_work(local, pace, clients, samples, known))
 
 
 def expected_work(
-    local: Any, pace: Pace, clients: int, samples: Callable[[int], float]
+    local: Any,
+    pace: Pace,
+    clients: int,
+    samples: Callable[[int], float],
+    known: Sequence[int] | None = None,
 ) -> ExpectedWork | None:
-    """None where the clock decides how much a client does, or a local rule does not tell."""
+    """None where the clock decides how much a client does, or a local rule does not tell.
+
+    `known`: the clients it is the work of, in ascending order; all of them if it is not given.
+    """
     if not hasattr(local, "outcomes"):
         return None
-    sizes = np.array([samples(client) for client in range(clients)])
+    members = range(clients) if known is None else known
+    sizes = np.array([samples(client) for client in members])
     # of a million clients with as much data, one is looked at; unless steps are given client by client
     by_client = isinstance(getattr(local, "steps", ()), tuple)
     _, first, alike = np.unique(
-        np.arange(clients) if by_client else sizes, return_index=True, return_inverse=True
+        np.arange(len(members)) if by_client else sizes, return_index=True, return_inverse=True
     )
-    outcomes = [local.outcomes(int(client), float(sizes[client])) for client in first]
+    outcomes = [local.outcomes(members[at], float(sizes[at])) for at in first.tolist()]
     if None in outcomes:
         return None
     steps = np.array([np.mean(ks) for ks in outcomes])

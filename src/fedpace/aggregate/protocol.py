@@ -36,7 +36,8 @@ class Aggregator(Protocol):
     it. What `add` returns is the step's own, and may reuse the vectors and tables that the step made.
 
     A rule may have `settled(known)`, called once before a run: `known()` tells the clients' expected work
-    (`ExpectedWork`, or None), and what it returns runs in the rule's place.
+    (`ExpectedWork`, or None), and what it returns runs in the rule's place. It may have `longest(state)`: updates that
+    are longer are scaled down by the rule, and counted as clipped.
     """
 
     def init(self, x: Vector, clients: int) -> Any:

@@ -45,14 +45,27 @@ def fedasync(
 def fedbuff(
     *, staleness: Staleness = None, max_staleness: int | None = None, **shared: Unpack[BufferedMomentum]
 ) -> Algorithm:
-    """A server step whenever `buffer` updates have come from `concurrency` active clients."""
+    """A server step whenever `buffer` updates have come from `concurrency` active clients.
+
+    >>> import fedpace
+    >>> task = fedpace.tasks.quadratics([1.0, 2.0, 6.0])
+    >>> fedbuff = fedpace.algorithms.fedbuff(buffer=1, concurrency=3, steps=5)
+    >>> run = fedpace.simulate(fedbuff, task, fedpace.sim.Population(solve_s=[1.0, 1.0, 4.0]), rounds=12)
+    >>> sorted(client for record in run.history for client in record.clients)
+    [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2]
+    """
     rules = buffered(shared, max_staleness)
     return Algorithm(**rules, aggregate=Mean(staleness_weight(staleness)), server_opt=momentum_of(shared))
 
 
 @named()
 def ca2fl(*, cache_bits: int = 32, spill: str | None = None, **shared: Unpack[BufferedMomentum]) -> Algorithm:
-    """FedBuff calibrated with the last update of every client, which removes the bias of fast clients."""
+    """FedBuff calibrated with the last update of every client, which removes the bias of fast clients.
+
+    >>> from fedpace import algorithms
+    >>> algorithms.ca2fl(buffer=5, cache_bits=4).aggregate.bits
+    4
+    """
     cache = Cached(None if cache_bits == 32 else cache_bits, spill=spill)
     return Algorithm(**buffered(shared), aggregate=cache, server_opt=momentum_of(shared))
 

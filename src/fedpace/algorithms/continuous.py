@@ -45,7 +45,12 @@ def defedavg_niid(
     select: Select = "replacement",
     **shared: Unpack[ContinuousMomentum],
 ) -> Algorithm:
-    """Draw whose stored update to use, with replacement: unbiased whatever the speeds."""
+    """Draw whose stored update to use, with replacement: unbiased whatever the speeds.
+
+    >>> from fedpace import algorithms
+    >>> algorithms.defedavg_niid(draws=20).pace
+    Polled(draws=20, select=WithReplacement(), reuse_model=False, energy_saving=False)
+    """
     pace = Polled(draws, selection(select), reuse_model, energy_saving)
     return Algorithm(pace=pace, **training(shared), server_opt=momentum_of(shared))
 

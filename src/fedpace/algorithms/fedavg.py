@@ -12,7 +12,12 @@ from fedpace.server_opt import Momentum
 
 @named()
 def fedavg(*, momentum: float = 0.0, server_lr: float = 1.0, **shared: Unpack[Synchronous]) -> Algorithm:
-    """Average the clients' models after local training; `server_lr` scales the mean displacement."""
+    """Average the clients' models after local training; `server_lr` scales the mean displacement.
+
+    >>> from fedpace import algorithms
+    >>> algorithms.fedavg(epochs=2, clients_per_round=20).pace
+    Rounds(clients_per_round=20, select=Uniform(), patience_s=None)
+    """
     return Algorithm(**rounds(shared, momentum=momentum), server_opt=Momentum(server_lr))
 
 

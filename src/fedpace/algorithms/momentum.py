@@ -27,6 +27,10 @@ def fedgm(**shared: Unpack[SynchronousMomentum]) -> Algorithm:
     """General (quasi-hyperbolic) server momentum: nu=0 FedAvg, nu=1 FedAvgM, nu=beta FedNAG.
 
     The paper calls nu=0 "FedSGD": FedAvg with a server rate, not the one-step `fedsgd`.
+
+    >>> from fedpace import algorithms
+    >>> algorithms.fedgm(server_lr=3.0, beta=0.9, nu=0.7).server_opt
+    Momentum(lr=3.0, beta=0.9, nu=0.7)
     """
     return Algorithm(**rounds(shared), server_opt=momentum_of(shared))
 

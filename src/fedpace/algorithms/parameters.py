@@ -117,7 +117,10 @@ def training(given: LocalTraining, **more: Any) -> dict[str, Any]:
     """The local rule, by default one epoch, and the clip."""
     lr, steps, epochs = given["client_lr"], given["steps"], given["epochs"]
     require_number(lr, "client_lr", above=0, below=math.inf, allowed="> 0")
-    require(steps is None or epochs is None, "steps and epochs", (steps, epochs), "one of the two")
+    if steps is not None and epochs is not None:
+        raise ConfigError(
+            f"local work must be steps or epochs, not both; got steps={steps} and epochs={epochs}"
+        )
     if steps is None and epochs is None:
         epochs = 1
     rule = SGD(lr, steps=steps, epochs=epochs, batch_size=given["batch_size"], **more)  # type: ignore[arg-type]

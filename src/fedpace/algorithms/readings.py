@@ -5,9 +5,9 @@ Where a listing leaves open which previous value a fresh one is compared with, b
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 
+from fedpace import logs
 from fedpace.errors import require
 
 REALISABLE, LITERAL = "realisable", "literal"
@@ -38,10 +38,10 @@ def reading(mode: str, rule: str, reference: str | None = None, warn: bool = Tru
     known = FORMER.get(mode, mode) if isinstance(mode, str) else ""
     require(known in READINGS, "mode", mode, " or ".join(READINGS))
     if known != mode and warn:
-        warnings.warn(f'mode="{mode}" is now called "{known}": the same runs', FutureWarning, stacklevel=6)
+        logs.warn(f'mode="{mode}" is now called "{known}": the same runs', FutureWarning, stacklevel=6)
     read = READINGS[known]
     chosen = reference or (read.reference if rule == "nla" else "held")
     if chosen == "raw" and rule == "nla" and warn:
         asked = f'mode="{mode}"' if reference is None else f'reference="{reference}"'
-        warnings.warn(f"{asked} {PHANTOM}", UserWarning, stacklevel=6)
+        logs.warn(f"{asked} {PHANTOM}", UserWarning, stacklevel=6)
     return replace(read, reference=chosen)

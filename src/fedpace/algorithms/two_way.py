@@ -42,6 +42,10 @@ def two_way(
     feedback while it owes at most tau times its newest update, which it then sends with the next; under EF21
     when its update is within tau of the estimate.
     `pace` is rounds, buffered, polled, arrivals or a rule.
+
+    >>> from fedpace import algorithms
+    >>> algorithms.two_way(codec="topk:1/8", down_codec="topk:1/8").up
+    ErrorFeedback(codec=TopK(ratio=0.125, values=None, index='auto', groups=()), memory='judged')
     """
     rules = rounds(shared)
     if pace != "rounds":

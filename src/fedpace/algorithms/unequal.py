@@ -43,6 +43,13 @@ def fednova(**shared: Unpack[NormalisedAveraging]) -> Algorithm:
     own clients, as the listing has it), "steps" or a number. `momentum` is the clients', `beta` and `nu` the
     server's; both together are the paper's hybrid (its undamped factor gmf is beta = gmf, nu = 1,
     server_lr = 1 / (1 - gmf)).
+
+    >>> import fedpace
+    >>> task = fedpace.tasks.quadratics([1.0, 2.0, 6.0])
+    >>> fednova = fedpace.algorithms.fednova(client_lr=0.01, steps=[1, 5, 25], weighting="uniform")
+    >>> run = fedpace.simulate(fednova, task, rounds=400)
+    >>> round(float(run.model[0]), 1), float(task.optimum[0])
+    (2.9, 3.0)
     """
     return Algorithm(**_normalised(shared), server_opt=momentum_of(shared))
 

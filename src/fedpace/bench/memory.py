@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fedpace.errors import ConfigError
 
+PARAMETERS = 100_000_000
 SMALL, WIDE = 1000, 1000
 CLIENTS, ROUNDS = 4, 2
 TARGETS = {"fedavg": 6, "two_way": 11}

@@ -11,6 +11,7 @@ from fedpace.check.links import check_codec, check_downlink, check_uplink
 from fedpace.check.local import check_correction, check_local
 from fedpace.check.optimizers import check_server_opt
 from fedpace.check.pace import check_pace
+from fedpace.check.personal import check_personal
 from fedpace.check.simulation import Invariants
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "check_downlink",
     "check_local",
     "check_pace",
+    "check_personal",
     "check_server_opt",
     "check_uplink",
 ]

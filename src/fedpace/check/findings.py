@@ -13,6 +13,7 @@ from fedpace.check.links import check_codec, check_downlink, check_uplink
 from fedpace.check.local import check_correction, check_local, check_work
 from fedpace.check.optimizers import check_server_opt
 from fedpace.check.pace import check_pace
+from fedpace.check.personal import check_personal
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ KINDS = tuple(
         ("server optimizer", "server_opt", "init apply", check_server_opt),
         ("local rule", "local", "work a_vector a_norm1", check_local),
         ("correction", "correction", "init broadcast before after fold stepped", check_correction),
+        ("rule of personalisation", "personal", "parts memory_size beside train model", check_personal),
         ("downlink", "down", "shared init publish send forget seeds seeded receive", check_downlink),
         ("uplink", "up", "init send receive resync", check_uplink),
         ("codec", "up or down", "bind encode decode", check_codec),

@@ -9,7 +9,7 @@ from typing import Any
 
 from fedpace.cli import experiment, output
 from fedpace.cli.monitoring import add_track_option
-from fedpace.cli.parser import Parser
+from fedpace.cli.parser import Parser, count
 from fedpace.cli.target import stop
 
 EVERY = "60s"  # real time between checkpoints
@@ -26,6 +26,9 @@ _WORDS = (
     "workers",
     "evaluate_every",
     "dp",
+    "client_test",
+    "label_smoothing",
+    "client_metrics_every",
 )
 
 
@@ -33,6 +36,12 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     experiment.add_algorithm(parser, "a name from `fedpace list`, module:function, or an experiment file")
     experiment.add_options(parser)
     add_stop(parser)
+    parser.add_argument(
+        "--client-metrics-every",
+        type=count,
+        metavar="N",
+        help="server steps between measurements of every client (`run.client_metrics`)",
+    )
     parser.add_argument(
         "--initial",
         metavar="MODEL",
@@ -92,7 +101,7 @@ def words(
     algorithm: str, args: argparse.Namespace, seed: int, settings: Iterable[tuple[str, Any]]
 ) -> tuple[str, ...]:
     """Arguments of `fedpace run` for one algorithm and one seed."""
-    values = {name: getattr(args, name, None) for name in _WORDS}
+    values = {name: getattr(args, name, None) for name in _WORDS} | experiment.places(args)
     if values["population"] is not None and Path(values["population"]).is_file():
         values["population"] = str(Path(values["population"]).resolve())
     options = [

@@ -7,14 +7,17 @@ import signal
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import show as tables
 from fedpace.cli.output import add_result_options, require_writable
+from fedpace.errors import ConfigError
 from fedpace.untrusted import visible
 
 if TYPE_CHECKING:
     from fedpace.deploy.identity.enrolment import Identities
+    from fedpace.deploy.projects.program import Program
     from fedpace.deploy.projects.serving import StudyFolder
     from fedpace.record import Run
 
@@ -74,3 +77,34 @@ def show(args: argparse.Namespace, run: Run) -> None:
         run.plot(args.plot)
     if not args.quiet:
         tables.result(run)
+
+
+def journal_folder(run: str) -> Path:
+    """The server's folder: RUN itself, the only run in a study, or what the store knows under that name."""
+    from fedpace.deploy.genesis import NAME
+    from fedpace.deploy.projects.serving import RUNS
+    from fedpace.record.store.store import Store
+
+    place = Path(run)
+    if (place / NAME).is_file():
+        return place
+    found = sorted(path.parent for path in (place / RUNS).glob(f"*/{NAME}"))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError(f"RUN must be one of {', '.join(map(str, found))}; got {run!r}")
+    known = Store().find(run) if "\0" not in run else None
+    deployment = None if known is None else known.about.get("deployment")
+    if not isinstance(deployment, str):
+        raise ConfigError(f"RUN must be a deployed run, by name or folder; got {run!r}")
+    return Path(deployment)
+
+
+def program_of(data: str | None, folder: Path) -> Program | None:
+    """The client.py that was given, else the one of the study that a server's folder is in, if there is one."""
+    from fedpace.deploy.projects.program import Program
+    from fedpace.deploy.projects.settings import CLIENT_FILE
+
+    beside = folder.parent.parent / CLIENT_FILE
+    path = Path(data) if data else beside
+    return Program(path) if data or beside.is_file() else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import inspect
 import os
+import shutil
 import signal
 import sys
 import warnings
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from fedpace import __version__
 from fedpace.cli.experiment_file import expanded
 from fedpace.cli.parser import Parser
+from fedpace.cli.wrapping import wrapped
 from fedpace.errors import FedpaceError, unknown
 from fedpace.untrusted import visible
 
@@ -48,7 +49,7 @@ Federated optimization, every client at its own pace.
 
 `fedpace COMMAND --help` explains one command. A first experiment:
 
-  fedpace run fedgm --task digits --clients 100 --partition dirichlet:0.5 --rounds 50"""
+  fedpace run fedgm --task digits --partition dirichlet:0.5 --rounds 50"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,12 +79,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _top_level(word: str) -> int:
     if word in ("-h", "--help"):
-        print(_HELP.format(verbs="\n".join(f"  {verb:<10} {line}" for verb, line in VERBS.items())))
+        print(_help())
     elif word == "--version":
         print(f"fedpace {__version__}")
     else:
         raise unknown("command", word, VERBS)
     return 0
+
+
+def _help() -> str:
+    room, indent = shutil.get_terminal_size().columns, " " * 13
+    lines = [line for verb, said in VERBS.items() for line in wrapped(said, room, f"  {verb:<10} ", indent)]
+    return _HELP.format(verbs="\n".join(lines))
 
 
 def parser_of(verb: str) -> Parser:
@@ -92,7 +99,6 @@ def parser_of(verb: str) -> Parser:
     parser = Parser(
         prog=f"fedpace {verb}",
         description=inspect.getdoc(module.command),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
     parser.set_defaults(command=module.command)

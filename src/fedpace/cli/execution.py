@@ -12,6 +12,7 @@ from fedpace.cli.arguments import EVERY, words
 from fedpace.cli.monitoring import Monitoring
 from fedpace.cli.population import population
 from fedpace.errors import ConfigError, InterruptedRun, StorageError
+from fedpace.logs import LOG
 
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
@@ -32,6 +33,7 @@ class Experiment:
     seed: int
     how: dict[str, Any]  # rounds, workers, compute, evaluate_every
     words: tuple[str, ...]  # what `fedpace run` must be told to do it again
+    settings: str = ""  # its parameters, for a list of runs
 
     def about(self) -> dict[str, str]:
         """What decides the outcome."""
@@ -54,6 +56,7 @@ def one_experiment(args: argparse.Namespace, task: Task | None = None) -> Experi
         args.seed,
         experiment.execution(args),
         words(args.algorithm, args, args.seed, args.set),
+        ", ".join(f"{name}={value}" for name, value in args.set),
     )
 
 
@@ -80,6 +83,7 @@ def open_store(args: argparse.Namespace, *, needed: bool = False) -> Store | Non
     except StorageError as error:
         if needed:
             raise
+        LOG.warning("%s; the run is not saved", error)
         print(f"fedpace: note: {error}; the run is not saved", file=sys.stderr)
         return None
 
@@ -97,7 +101,9 @@ def execute(
 
     if store is None:
         return _unsaved(what, watch)
-    return simulated(what, watch, StoreAs(name, arguments=what.words, new=True, every=every))
+    return simulated(
+        what, watch, StoreAs(name, arguments=what.words, new=True, every=every, settings=what.settings)
+    )
 
 
 def simulated(what: Experiment, watch: Monitoring, store: StoreAs) -> Run:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import privacy
-from fedpace.cli.parser import count, processes, repeats, seed
+from fedpace.cli.parser import DefaultCount, count, processes, repeats, seed, share
 from fedpace.cli.settable import settable
 from fedpace.cli.settings import build, distribute, setting
 from fedpace.errors import require, unknown
@@ -22,18 +22,34 @@ if TYPE_CHECKING:
     from fedpace.record import Run
 
 
+OUTSIDE = ("folder:", "leaf:")
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("experiment")
     what.add_argument(
         "--task", default="digits", metavar="NAME", help="data set, or module:function (default: %(default)s)"
     )
     what.add_argument(
-        "--clients", type=count, default=100, metavar="N", help="number of clients (default: %(default)s)"
+        "--clients",
+        type=count,
+        default=DefaultCount(100),
+        metavar="N",
+        help="number of clients (default: %(default)s, or as many as the data says)",
     )
     what.add_argument(
         "--partition", metavar="RULE", help="how samples are split over clients (default: the task's own)"
     )
     what.add_argument("--model", metavar="NAME", help="network (default: the task's own)")
+    what.add_argument(
+        "--client-test",
+        type=share,
+        metavar="SHARE",
+        help="hold back this share of every client's samples as its own test data (0.2)",
+    )
+    what.add_argument(
+        "--label-smoothing", type=share, metavar="S", help="of the loss that is trained on (0.1)"
+    )
     what.add_argument(
         "--population", metavar="P", help="devices: a preset, a distribution or a file; see `fedpace list`"
     )
@@ -170,15 +186,27 @@ def load_task(args: argparse.Namespace, seed: int) -> Task:
 
         return task_from(args.task)  # type: ignore[no-any-return]
     where = (getattr(args, "device", None) or "cpu", getattr(args, "precision", None) or "float32")
-    return tasks.load(args.task, args.clients, args.partition, args.model, seed, *where)
+    model = args.model
+    if model is not None and PLACE.fullmatch(model):
+        from fedpace.tasks.own_network import OwnNetwork
+
+        model = OwnNetwork(function_at(model, modules(args)), model)
+    held, smoothing = (getattr(args, name, None) or 0.0 for name in ("client_test", "label_smoothing"))
+    clients = None if counts_itself(args) else args.clients
+    return tasks.load(args.task, clients, args.partition, model, seed, *where, held, smoothing)
 
 
 def _own_task(args: argparse.Namespace, seed: int) -> Task:
     from fedpace.study.trial import TaskOfSeed
 
-    for option in ("partition", "model", "device", "precision"):
+    for option in ("partition", "model", "device", "precision", "client_test", "label_smoothing"):
         given = getattr(args, option, None)
-        require(given is None, f"--{option}", given, f"decided by {args.task}, which makes the task")
+        require(
+            given is None,
+            f"--{option.replace('_', '-')}",
+            given,
+            f"decided by {args.task}, which makes the task",
+        )
     return TaskOfSeed(function_at(args.task, modules(args)))(seed)
 
 
@@ -191,7 +219,22 @@ def sized(args: argparse.Namespace) -> argparse.Namespace:
 
 def own_task(args: argparse.Namespace) -> bool:
     """Whether the task says itself how many clients it has."""
-    return bool(PLACE.fullmatch(args.task)) or "(" in args.task
+    return bool(PLACE.fullmatch(args.task)) or "(" in args.task or counts_itself(args)
+
+
+def counts_itself(args: argparse.Namespace) -> bool:
+    """Whether files or lists of samples say how many clients there are, and nobody else does."""
+    known = args.task.startswith(OUTSIDE) or str(args.partition).endswith(".json")
+    return known and isinstance(args.clients, DefaultCount)
+
+
+def places(args: argparse.Namespace) -> dict[str, str]:
+    """Task and partition with the whole paths of their files."""
+    kind, _, path = args.task.partition(":")
+    found = {"task": f"{kind}:{Path(path).resolve()}"} if args.task.startswith(OUTSIDE) else {}
+    if str(args.partition).endswith(".json"):
+        found["partition"] = str(Path(args.partition).resolve())
+    return found
 
 
 def modules(args: argparse.Namespace) -> Path | None:
@@ -221,4 +264,5 @@ def execution(args: argparse.Namespace) -> dict[str, Any]:
         **{name: getattr(args, name) for name in names},
         "stop": dict(args.stop) or None,
         "initial": initial(args.initial),
+        "client_metrics_every": args.client_metrics_every,
     }

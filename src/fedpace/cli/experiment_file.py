@@ -29,6 +29,8 @@ _EXPERIMENT: dict[str, object] = {
     "rounds": Whole,
     "seed": Whole,
     "evaluate_every": (Whole, str),
+    "client_test": Number,
+    "label_smoothing": Number,
     "stop": dict,
     "dp": str,
     "compute": str,
@@ -38,7 +40,7 @@ _EXPERIMENT: dict[str, object] = {
     "name": str,
 }
 _OF_VERB: dict[str, dict[str, object]] = {
-    "run": {"initial": str, "track": [str], "checkpoint_every": (Whole, str)},
+    "run": {"client_metrics_every": Whole, "initial": str, "track": [str], "checkpoint_every": (Whole, str)},
     "compare": {"seeds": Whole, "target": dict, "baseline": str},
 }
 _TABLES: dict[str, object] = {"algorithm": str, "algorithms": (dict, [str]), "parameters": dict}
@@ -140,8 +142,11 @@ def _named(rows: Sequence[FileRow], verb: str, file: str) -> list[str]:
 def _options(tables: Mapping[str, Any], file: Path, verb: str) -> Iterator[str]:
     other = {"compare": "run", "run": "compare"}[verb]
     for key, value in tables.items():
-        if key in ("population", "initial") and (file.parent / value).exists():
+        if key in ("population", "initial", "partition") and (file.parent / value).exists():
             value = str((file.parent / value).resolve())
+        if key == "task" and value.startswith(("folder:", "leaf:")):
+            kind, _, path = value.partition(":")
+            value = f"{kind}:{(file.parent / path).resolve()}"
         if key == "clients" and PLACE.fullmatch(str(tables.get("task"))):
             raise ConfigError(f"{file.name}: clients must be left to {tables['task']}, which makes the task")
         if key in ("track", "initial") and verb == "compare":
@@ -192,12 +197,12 @@ def of_run(args: argparse.Namespace) -> str:
 
 def _said(args: argparse.Namespace, verb: str) -> dict[str, Any]:
     """The options that decide the outcome, and others where they were given."""
-    from fedpace.cli.experiment import cores, own_task
+    from fedpace.cli.experiment import cores, own_task, places
 
     left_out = {"clients"} if own_task(args) else set()
     usual = {"compute": "auto", "evaluate_every": "1", "workers": cores(), "checkpoint_every": "60s"}
     known = {key: getattr(args, key, None) for key in (*_EXPERIMENT, *_OF_VERB[verb]) if key not in left_out}
-    known["stop"] = dict(args.stop) or None
+    known |= {**places(args), "stop": dict(args.stop) or None}
     if known.get("target"):
         metric, value = known["target"]  # type: ignore[misc]
         known["target"] = {metric: value}

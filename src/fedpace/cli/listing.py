@@ -18,12 +18,13 @@ def lines(
 ) -> None:
     """One line for each row, no wider than the terminal; `align` has one of l(eft) and r(ight) per column.
 
-    The first column is never cut: others give way, the `droppable` ones in this order.
+    The first column is never cut: others give way, the `droppable` ones in this order; empty ones are not shown.
     """
     cells = [[visible(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
     room = shutil.get_terminal_size(fallback=(LOG_FILE, 0)).columns
-    kept = _kept(header, widths, droppable, room)
+    filled = [at for at in range(len(header)) if at == 0 or any(row[at] for row in cells[1:])]
+    kept = _kept(header, filled, widths, droppable, room)
     cells, align = [[row[at] for at in kept] for row in cells], "".join(align[at] for at in kept)
     widths = _narrowed([widths[at] for at in kept], room)
     first, *others = (_line(row, widths, align) for row in cells)
@@ -49,6 +50,11 @@ def _cell(text: str, width: int, side: str) -> str:
     return gap + text if side == "r" else text + gap
 
 
+def shortened(text: str, width: int) -> str:
+    """The text, cut where it is wider."""
+    return text if _width(text) <= width else _cut(text, width)[0]
+
+
 def _cut(text: str, width: int) -> tuple[str, int]:
     """As much of a text as fits, and its width."""
     while _width(text) > max(width - 1, 0):
@@ -65,13 +71,16 @@ def _width(text: str) -> int:
     return cell_len(text)
 
 
-def _kept(header: Sequence[str], widths: Sequence[int], droppable: Sequence[str], room: int) -> list[int]:
+def _kept(
+    header: Sequence[str], filled: Sequence[int], widths: Sequence[int], droppable: Sequence[str], room: int
+) -> list[int]:
     """The columns that are shown: without the first few of the droppable ones, as many as it takes."""
-    kept = list(range(len(header)))
+    kept = list(filled)
     for name in droppable:
         if _total([widths[at] for at in kept]) <= room:
             break
-        kept.remove(list(header).index(name))
+        if (at := list(header).index(name)) in kept:
+            kept.remove(at)
     return kept
 
 

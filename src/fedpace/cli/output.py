@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from fedpace.cli import show
 from fedpace.cli.notes import notes
+from fedpace.cli.wrapping import filled
 from fedpace.errors import DivergedError, FedpaceError, InterruptedRun, StalledError, StorageError
+from fedpace.logs import LOG
 
 if TYPE_CHECKING:
     from fedpace.compute import Task
@@ -78,7 +80,14 @@ def _finish(run: Run, task: Task, args: argparse.Namespace) -> None:
     if not args.quiet:
         show.result(run)
         for note in notes(run, task):
-            print(f"note: {note}")
+            tell(note)
+
+
+def tell(note: str) -> None:
+    """A note on the screen, wrapped where it is one, and in the log."""
+    LOG.warning("%s", note)
+    line = f"note: {note}"
+    print(filled(line) if sys.stdout.isatty() else line)
 
 
 def _ended_early(error: FedpaceError | InterruptedRun, verb: str) -> int:

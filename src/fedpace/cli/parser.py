@@ -8,6 +8,7 @@ import re
 from typing import Any, NoReturn
 
 from fedpace.cli.parameters import MEANINGS
+from fedpace.cli.wrapping import WrappedHelp
 from fedpace.errors import MAX_COUNT, ConfigError, nearest, unknown
 from fedpace.expressions import MOST
 from fedpace.untrusted import brief
@@ -22,7 +23,7 @@ class Parser(argparse.ArgumentParser):
     """Raises ConfigError where argparse would print its usage and exit."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **options})
+        super().__init__(**{"allow_abbrev": False, "formatter_class": WrappedHelp, **options})
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         known, extra = self.parse_known_args(args, namespace)
@@ -55,6 +56,10 @@ def count(text: str, low: int = 1, high: int = MOST) -> int:
     if len(text) > 20 or int(text) > high:
         raise argparse.ArgumentTypeError(f"must be a whole number in {low}..{high}; got {brief(text)}")
     return int(text)
+
+
+class DefaultCount(int):
+    """A number that was not given: tasks that know their own may take another."""
 
 
 def seed(text: str) -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedpace.cli.parser import LARGEST
-from fedpace.errors import ConfigError
-from fedpace.untrusted import brief
+from fedpace.errors import ConfigError, nearest, suggested
+from fedpace.untrusted import brief, visible
 
 if TYPE_CHECKING:
     from fedpace.sim import Population
@@ -49,7 +49,10 @@ def population(text: str | None) -> Population | None:
         return _from_file(Path(text))
     elif Path(text).suffix or "/" in text:
         raise ConfigError(f"--population must be an existing file, or {', '.join(FORMS)}; got {brief(text)}")
-    raise ConfigError(f"--population must be {', '.join(FORMS)}; got {brief(text)}")
+    known = ("defedavg", "ca2fl", *_NUMBERS)
+    near = "" if name in known else nearest(name, known)
+    meant = visible(text.replace(name, near, 1)) if near else ""
+    raise ConfigError(suggested(meant, f"--population must be {', '.join(FORMS)}; got {brief(text)}"))
 
 
 def _preset(name: str, dataset: str) -> Population:

@@ -9,8 +9,10 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedpace.errors import require
+from fedpace.errors import ConfigError, require, suggested
+from fedpace.expressions import rule_classes
 from fedpace.plug_ins import PlugIn
+from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
     from fedpace.algorithm import Algorithm
@@ -66,5 +68,8 @@ def _is_rule(name: str, value: Any, signature: inspect.Signature) -> bool:
 def _checked(rules: dict[str, Any]) -> dict[str, Any]:
     for name, value in rules.items():
         plain = value is None and name != "correction" or isinstance(value, _LITERALS)
-        require(name in _VALUES or not plain, name, value, "a rule with its brackets, such as Median()")
+        if plain and name not in _VALUES:
+            meant = f"{value}()" if isinstance(value, str) and value in rule_classes() else ""
+            said = f"{name} must be a rule with its brackets, such as Median(); got {brief(value)}"
+            raise ConfigError(suggested(meant, said))
     return rules

@@ -16,7 +16,7 @@ from fedpace.untrusted import brief
 _NAME = re.compile(r"(?:[^=]+\.)?[A-Za-z_]\w*")  # of a parameter, after that of a row
 _RANGE = re.compile(r"(-?\d{1,20})\.\.(-?\d{1,20})")
 _CONSTANTS = {"true": True, "false": False, "none": None}  # in any case, as people write them
-_WORD = re.compile(r"[A-Za-z_][\w.:,/+-]*")
+_WORD = re.compile(r"[A-Za-z_*][\w.:,/+*?-]*|\d+(\.[\w*?]+)+")
 
 
 def setting(text: str) -> tuple[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedpace.untrusted import visible
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fedpace.record import Run
+
+GAP = 3  # columns of the screen between those of a table
+LEAST_TEXT = 20  # columns of the screen for text that may wrap
 
 # Labels of the counters in the result; zeros are left out.
 _COUNTERS = {
@@ -43,20 +46,46 @@ def console() -> Console:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str, caption: str = "") -> None:
-    """A plain ruled table; `align` has one of l(eft), r(ight) and t(ext that may wrap) per column."""
+    """A plain ruled table; `align` has one of l(eft), r(ight) and t(ext that may wrap) per column.
+
+    One that is wider than the terminal goes on below, with its first column again: nothing is cut.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    below = Text("\n".join(map(visible, caption.split("\n")))) if caption else None
-    ruled = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, caption=below, caption_justify="left")
-    for title, side in zip(header, align, strict=True):
-        ruled.add_column(
-            Text(visible(title)), justify="right" if side == "r" else "left", no_wrap=side != "t"
-        )
-    for row in rows:
-        ruled.add_row(*(Text(visible(cell)) for cell in row))
-    console().print(ruled)
+    screen = console()
+    cells = [[visible(cell) for cell in row] for row in (header, *rows)]
+    blocks = _blocks(cells, align, screen.width)
+    for number, columns in enumerate(blocks):
+        last = number == len(blocks) - 1
+        below = Text("\n".join(map(visible, caption.split("\n")))) if caption and last else None
+        style: dict[str, Any] = {"pad_edge": False, "show_edge": False, "caption_justify": "left"}
+        ruled = Table(box=box.SIMPLE_HEAD, caption=below, **style)
+        for at in columns:
+            justify: Any = "right" if align[at] == "r" else "left"
+            ruled.add_column(Text(cells[0][at]), justify=justify, no_wrap=align[at] != "t")
+        for row in cells[1:]:
+            ruled.add_row(*(Text(row[at]) for at in columns))
+        screen.print(ruled)
+        if not last:
+            screen.print()
+
+
+def _blocks(cells: Sequence[Sequence[str]], align: str, room: int) -> list[list[int]]:
+    """The columns of each part of a table; parts after the first begin with the first column."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    widths = [
+        min(width, LEAST_TEXT) if side == "t" else width for width, side in zip(widths, align, strict=True)
+    ]
+    blocks = [[0]]
+    for at in range(1, len(widths)):
+        if sum(widths[each] + GAP for each in blocks[-1]) + widths[at] > room and len(blocks[-1]) > 1:
+            blocks.append([0])
+        blocks[-1].append(at)
+    return blocks
 
 
 def _rows(run: Run) -> list[tuple[str, str]]:
@@ -64,10 +93,11 @@ def _rows(run: Run) -> list[tuple[str, str]]:
 
     earlier = f" (at step {run.evaluated})" if run.evaluated != len(run.history) else ""
     rows = [(f"{name}{earlier}", f"{value:.4f}") for name, value in _accuracy_first(run.metrics.items())]
+    rows += _clients(run)
     rows += [("privacy", str(run.privacy))] if run.privacy is not None else []
     rows += [
         ("server steps", _steps(run)),
-        ("virtual time", format_seconds(run.virtual_seconds)),
+        (run.clock, format_seconds(run.virtual_seconds)),
         ("uploaded", format_bytes(run.bytes_up)),
         ("downloaded", format_bytes(run.bytes_down)),
     ]
@@ -91,6 +121,15 @@ def _real_time(run: Run) -> str:
     before = run.summary.get("warm_up_seconds", 0.0)
     after = f", after {format_seconds(before)} of compilation and warm-up" if before >= 0.1 else ""
     return f"{format_seconds(run.summary['real_seconds'])}{after}"
+
+
+def _clients(run: Run) -> list[tuple[str, str]]:
+    """How well the last model serves the clients, where that was measured."""
+    last = run.client_metrics.get(len(run.history))
+    if last is None or len(last.values) < 2:
+        return []
+    whose = "clients" if run.algorithm.personal is None else "clients' models"
+    return [(f"{last.name} of {whose}", f"mean {last.mean:.4f}, worst tenth {last.worst_tenth:.4f}")]
 
 
 def _compression(run: Run) -> list[tuple[str, str]]:

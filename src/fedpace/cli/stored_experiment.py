@@ -10,9 +10,13 @@ from fedpace.cli import arguments
 from fedpace.cli.experiment_file import of_run, write_file
 from fedpace.disk.files import require_writable
 from fedpace.errors import ConfigError, require
+from fedpace.untrusted import brief
 
 if TYPE_CHECKING:
     from fedpace.record.rows import Entry
+
+
+MEASURED = "client metrics every"
 
 
 def export(entries: Sequence[Entry], output: str, modules: str | None) -> int:
@@ -45,6 +49,7 @@ def _words(entry: Entry) -> list[str]:
         "seed": str(entry.seed),
         "evaluate-every": _interval(text.get("evaluate every", "None")),
         **({"population": _ours("population", text["population"])} if text["population"] != "None" else {}),
+        **({"client-metrics-every": text[MEASURED]} if MEASURED in text else {}),
         **({"compute": text["compute"].strip("'")} if "compute" in text else {}),
     }
     stop = stop_from(text.get("stop", "None")) or {}
@@ -61,6 +66,10 @@ def _ours(part: str, text: str) -> str:
         "task": rebuild.task_from,
         "population": rebuild.population_from,
     }
+    if "<function " in text:
+        raise ConfigError(
+            f"{part} of a run must be without plain functions to be in a file; got {brief(text)}"
+        )
     try:
         readers[part](text)
     except ConfigError as error:

@@ -21,38 +21,32 @@ from typing import Any
 from fedpace.errors import ProtocolError
 
 
-class TrainingState(Enum):
+class Member(Enum):
     __hash__ = object.__hash__  # four times as fast, and members are single
 
+
+class TrainingState(Member):
     IDLE = "idle"
     TRAINING = "training"
     RESTING = "resting"
 
 
-class SendBuffer(Enum):
-    __hash__ = object.__hash__
-
+class SendBuffer(Member):
     EMPTY = "empty"
     STORED = "stored"
 
 
-class UploadState(Enum):
-    __hash__ = object.__hash__
-
+class UploadState(Member):
     FREE = "free"
     SENDING = "sending"
 
 
-class PollState(Enum):
-    __hash__ = object.__hash__
-
+class PollState(Member):
     NO = "not asked"
     YES = "asked"
 
 
-class Event(Enum):
-    __hash__ = object.__hash__
-
+class Event(Member):
     BEGIN = "a session begins"
     FINISH = "the session is done"
     REST = "the session is done, and the client rests until polled"

@@ -22,7 +22,7 @@ from fedpace.pace.protocol import Behaviour, Continuous, Interruptible
 from fedpace.random import stream
 from fedpace.server.messages import WHOLE_MODEL, Parcel, Receipt, Update
 from fedpace.spill import Slab
-from fedpace.vector import Vector, is_finite
+from fedpace.vector import Vector, freeze, is_finite
 
 NO_DRAWS = np.random.default_rng(0)  # handed to rules that draw nothing
 
@@ -99,8 +99,9 @@ class Client:
         s.life.move(Event.BEGIN)
         try:
             start = self._received(parcel)
-            if self.config.algorithm.correction is not None:
+            if self.config.algorithm.paired:
                 self._start_generation(parcel.generation)
+            if self.config.algorithm.correction is not None:
                 control = CONTROL.decode(parcel.frames["control"], self.config.size)
                 correction = self.config.algorithm.correction.before(s.control, control)
         except Exception:
@@ -142,14 +143,32 @@ class Client:
         rng = stream(self.config.seed, "work", self.number, s.sessions) if local.random_work else NO_DRAWS
         steps = local.work(self.number, parcel.round, self.samples, self.step_s, rng)
         s.running = Session(
-            s.sessions, version, parcel.round, start, steps, parcel.context, correction, parcel.generation
+            s.sessions,
+            version,
+            parcel.round,
+            start,
+            steps,
+            parcel.context,
+            correction,
+            parcel.generation,
+            s.kept,
+            self._beside(steps, parcel.round),
         )
         return s.running
+
+    def _beside(self, steps: int, round: int) -> int:
+        """Steps of the new session that train only what stays here."""
+        personal = self.config.algorithm.personal
+        if personal is None:
+            return 0
+        rng = stream(self.config.seed, "work", self.number, self.state.sessions, 1)
+        about = (self.number, round, self.samples, self.step_s, rng)
+        return personal.beside(steps, lambda rule: int(rule.work(*about)))
 
     def _start_generation(self, generation: int) -> None:
         """Corrections began anew on the server: what this client remembers of them is void."""
         if generation != self.state.generation:
-            self.state.control, self.state.generation = None, generation
+            self.state.control, self.state.kept, self.state.generation = None, None, generation
 
     # ------------------------------------------------------------ the end of a session
 
@@ -217,9 +236,13 @@ class Client:
 
     # ------------------------------------------------------------ uploads
 
-    def encode(self, delta: Vector) -> Update:
-        """The session in the send buffer as bytes; what it does to the memories waits for the acknowledgement."""
+    def encode(self, trained: Vector) -> Update:
+        """The session in the send buffer as bytes; what it does to the memories waits for the acknowledgement.
+
+        `trained`: its delta, and behind it what local training keeps.
+        """
         s, config, session = self.state, self.config, self.state.outbox
+        delta, kept = _parted(trained, config.size)
         s.life.move(Event.ENCODE)
         assert session is not None, "life says that something is stored"
         s.outbox = None
@@ -232,9 +255,9 @@ class Client:
         )  # where it is unknown nothing divides by it
         a_norm1 = weight(session.steps) if session.steps else 0.0
         try:
-            frames, s.pending = self._frames(session, delta, a_norm1)
+            frames, s.pending = self._frames(session, delta, a_norm1, kept)
         except NonFiniteError:  # an empty update says that the session failed
-            frames, s.pending = {}, Memories(s.up, s.control)
+            frames, s.pending = {}, Memories(s.up, s.control, s.kept)
         version = session.version if config.averaging is None else WHOLE_MODEL
         work = (session.steps, a_norm1, self.samples)
         s.upload = Update(
@@ -242,17 +265,21 @@ class Client:
         )
         return s.upload
 
-    def _frames(self, session: Session, delta: Vector, a_norm1: float) -> tuple[dict[str, bytes], Memories]:
+    def _frames(
+        self, session: Session, delta: Vector, a_norm1: float, kept: Vector | None
+    ) -> tuple[dict[str, bytes], Memories]:
         """The frames, and the memories once they are acknowledged."""
+        if kept is not None and not is_finite(kept):
+            raise NonFiniteError("what it keeps is not finite")
         s, config, rule = self.state, self.config, self.config.algorithm.correction
         rng = NO_DRAWS if config.exact else stream(config.seed, "up", self.number, session.number)
         sent = delta if s.own is None else s.own
         frame, up = config.up.send(sent, s.up, session.context, rng)
         if rule is None:
-            return {"update": frame}, Memories(up, None)
+            return {"update": frame}, Memories(up, None, kept)
         lr = at_step(config.algorithm.local, session.round).lr
         extra, control = rule.after(s.control, session.correction, delta, a_norm1, lr)
-        return {"update": frame, "control": CONTROL.encode(extra, rng)}, Memories(up, control)
+        return {"update": frame, "control": CONTROL.encode(extra, rng)}, Memories(up, control, kept)
 
     def acknowledged(self, receipt: Receipt) -> bool:
         """The server answered; True: another finished session may be uploaded now.
@@ -297,4 +324,11 @@ class Client:
         kept: Memories = s.pending if slab is None else slab.keep(s.pending)
         s.up = kept.up
         if s.upload is not None and s.upload.generation == s.generation:
-            s.control = kept.control
+            s.control, s.kept = kept.control, kept.kept
+
+
+def _parted(trained: Vector, size: int) -> tuple[Vector, Vector | None]:
+    """delta, and what local training keeps, if anything."""
+    if trained.size == size:
+        return trained, None
+    return trained[:size], freeze(trained[size:].copy())

@@ -32,6 +32,8 @@ class Session:
     context: Context
     correction: Vector | None = None  # added to every gradient
     generation: int = 0  # of the corrections
+    memory: Vector | None = None  # what the client had kept when the session began
+    beside: int = 0  # steps that train only what stays on the client
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Memories:
 
     up: Any
     control: Any
+    kept: Vector | None = None
 
 
 @dataclass(slots=True)
@@ -66,4 +69,5 @@ class ClientState:
     held: Any = None  # what the downlink remembers
     control: Any = None  # what the correction remembers
     generation: int = 0  # of what it remembers: a newer one begins with nothing
+    kept: Vector | None = None  # what local training keeps for the next session
     own: Vector | None = None  # the model it ended its last session with, where it averages (QuAFL)

@@ -7,13 +7,14 @@
 - `auto`: `inline` or `pool`, by task, model and local rule.
 """
 
-import warnings
+from typing import Any
 
+from fedpace import logs
 from fedpace.compute.auto import choose
 from fedpace.compute.inline import Inline
 from fedpace.compute.memory import keep_freed
 from fedpace.compute.pins import Pin
-from fedpace.compute.protocol import Engine, Request, Task
+from fedpace.compute.protocol import Engine, Request, Task, memory_size
 from fedpace.errors import require_count, unknown
 from fedpace.local import SGD
 
@@ -29,7 +30,7 @@ def engine(name: str, task: Task, workers: int = 1, local: SGD | None = None) ->
     require_count(workers, "workers")
     keep_freed()
     chosen = Pin(name, workers) if name != "auto" else choose(task, workers, local)
-    made = _pool(chosen, task) if _has_workers(chosen) else _alone(chosen.engine, task, chosen.workers)
+    made = _pool(chosen, task, local) if _has_workers(chosen) else _alone(chosen.engine, task, chosen.workers)
     if solving := getattr(task, "solving", ""):
         made.name += f", {solving}"
     return made
@@ -39,16 +40,17 @@ def _has_workers(chosen: Pin) -> bool:
     return chosen.engine == "pool" or (chosen.engine == "vectorised" and chosen.workers > 1)
 
 
-def _pool(chosen: Pin, task: Task) -> Engine:
+def _pool(chosen: Pin, task: Task, local: Any) -> Engine:
     """Worker processes; this one alone, with a line that says so, where they cannot have the task."""
     from fedpace.compute.pool import Pool
     from fedpace.compute.process import NoWorkerError
 
     try:
-        return Pool(task, chosen.workers, together=chosen.engine == "vectorised")
+        together, kept = chosen.engine == "vectorised", memory_size(task, local)
+        return Pool(task, chosen.workers, together=together, memory=kept)
     except NoWorkerError as error:
         alone = _alone(chosen.engine, task, 1)
-        warnings.warn(f"{error}; local training runs in this process ({alone.name})", stacklevel=4)
+        logs.warn(f"{error}; local training runs in this process ({alone.name})", stacklevel=4)
         return alone
 
 

@@ -153,7 +153,7 @@ class Cluster:
     def _ask(self, actor: Any, request: Request) -> Any:
         fields = {
             name: getattr(request, name)
-            for name in ("client", "data", "session", "version", "local", "steps", "seed")
+            for name in ("client", "data", "session", "version", "local", "steps", "seed", "memory", "beside")
         }
         return actor.solve.remote(self._held, [self._stored(request.start)], request.correction, fields)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedpace.algorithm import Algorithm
-from fedpace.compute.protocol import Task
+from fedpace.compute.protocol import Task, memory_size
 from fedpace.errors import ConfigError
 from fedpace.link import as_uplink
 from fedpace.link.protocol import Context
@@ -62,7 +62,7 @@ def footprint(
         int(model * (TASK + extra)),
         int(model * server),
         int(model * share * (at_once if alike else 1)),
-        int(model * memory * min(task.clients, at_once * rounds)),
+        int((model * memory + 4 * memory_size(task, algorithm.local)) * min(task.clients, at_once * rounds)),
     )
 
 

@@ -82,11 +82,11 @@ class Waiting:
 class Pool:
     """`workers` processes, one thread each; they stay for the next run of the same task."""
 
-    def __init__(self, task: Task, workers: int, *, together: bool = False) -> None:
+    def __init__(self, task: Task, workers: int, *, together: bool = False, memory: int = 0) -> None:
         self.task = task
         self.rounding = rounding(task, together)
         self.name = f"pool of {workers} worker{'s' * (workers > 1)}" + ", vectorised" * together
-        self._group = acquire(task, workers, together)
+        self._group = acquire(task, workers, together, memory)
         self._group.busy = True
         self._jobs: dict[tuple[int, int], Job] = {}
         self._sent: dict[int, Job] = {}
@@ -146,7 +146,7 @@ class Pool:
             self._on_worker_death(worker)
 
     def _ordered(self, request: Request) -> Order:
-        group, correction = self._group, request.correction
+        group, correction, memory = self._group, request.correction, request.memory
         start = group.models.lend(request.start)
         return Order(
             number=next(group.numbers),
@@ -164,6 +164,9 @@ class Pool:
             else group.models.lend(correction.astype(request.start.dtype)),
             result=group.results.take(),
             model=group.models.writing(start),
+            memory=None if memory is None else group.models.lend(memory),
+            kept=0 if memory is None else memory.size,
+            beside=request.beside,
         )
 
     # ------------------------------------------------------------ receiving
@@ -186,7 +189,7 @@ class Pool:
     def _take_out(self, job: Job) -> None:
         assert job.order is not None and job.reply is not None
         if job.reply.failure is None:
-            shared = self._group.results.view(job.order.result, job.request.start.size, job.reply.dtype)
+            shared = self._group.results.view(job.order.result, job.reply.size, job.reply.dtype)
             job.delta = shared.copy()
         self._group.results.give_back(job.order.result)
         job.taken_out = True
@@ -221,7 +224,7 @@ class Pool:
             job.reply = reply
 
     def _return_models(self, order: Order) -> None:
-        for slot in (order.start, order.correction):
+        for slot in (order.start, order.correction, order.memory):
             if slot is not None:
                 self._group.models.take_back(slot)
 

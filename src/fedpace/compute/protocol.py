@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Layout, Spans, Vector
 
 Key = tuple[int, int]  # client and session: what names a local training
 
@@ -26,6 +26,9 @@ class Request:
     data: int = field(
         kw_only=True
     )  # where its samples are in the task; `client` if it holds those of all clients
+    memory: Vector | None = field(default=None, kw_only=True)  # what the client kept of its sessions before
+    beside: int = field(default=0, kw_only=True)  # steps that train only what stays on the client
+    frozen: Spans = field(default=(), kw_only=True)  # coordinates that stay as they are
 
     @property
     def key(self) -> Key:
@@ -33,7 +36,8 @@ class Request:
 
     def same_as(self, other: Request) -> bool:
         """Whether two requests of one key are for the same training: a session may be cut short in between."""
-        return self.steps == other.steps and self.start is other.start and self.correction is other.correction
+        same = self.start is other.start and self.correction is other.correction
+        return same and self.steps == other.steps and self.memory is other.memory
 
 
 class Task(Protocol):
@@ -46,6 +50,11 @@ class Task(Protocol):
             After k steps delta is bit-identical to `solve` with steps=k; k is never more than `request.steps`.
         lane(request) -> int | None,  solve_together(requests) -> [delta, ...]
             many requests as one computation (`fedpace.compute.together`); in lanes none can be stopped.
+        memory_size(local) -> int
+            entries of what a client keeps from one session to the next under this local rule. `solve` then returns
+            delta followed by that many; the next session finds them in `request.memory`, which is None at the first.
+        freezes
+            True where `request.frozen` is obeyed.
         multiply_accumulates
             of the model, for one sample: device presets scale their seconds per step by it.
     """
@@ -87,7 +96,7 @@ class Engine(Protocol):
         ...
 
     def result(self, request: Request) -> Vector:
-        """delta of this request, computed now if it was not announced."""
+        """What the task's `solve` returns for this request, computed now if it was not announced."""
         ...
 
     def forget(self, key: Key) -> None:
@@ -106,3 +115,9 @@ def on_gpu(task: Task) -> bool:
     """Whether a task computes on a GPU; a copy of a process that uses one cannot use it."""
     device = getattr(task, "device", None)
     return device is not None and not device.is_host
+
+
+def memory_size(task: Task, local: Any) -> int:
+    """Entries that a client keeps from one session to the next; 0 for most."""
+    find: Any = getattr(task, "memory_size", None)
+    return 0 if find is None else int(find(local))

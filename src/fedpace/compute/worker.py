@@ -38,6 +38,9 @@ class Order:
     correction: int | None  # slot of the models
     result: int  # slot of the results
     model: int  # names the vector in the slot `start`: the same number, the same model
+    memory: int | None = None  # slot of the models
+    kept: int = 0  # entries of the memory
+    beside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class Reply:
 
     number: int
     dtype: str = ""
+    size: int = 0
     failure: Exception | None = None
 
 
@@ -82,7 +86,8 @@ def _done(task: Task, results: Arena, here: dict[int, tuple[Order, Request]], to
         deltas = solve_together(task, group) if together else [solve(task, first)]
         for order, delta in zip(chosen, deltas, strict=True):
             results.view(order.result, delta.size, delta.dtype)[:] = delta
-        return [Reply(order.number, delta.dtype.str) for order, delta in zip(chosen, deltas, strict=True)]
+        done = zip(chosen, deltas, strict=True)
+        return [Reply(order.number, delta.dtype.str, delta.size) for order, delta in done]
     except Exception as failure:
         failure.add_note("in a worker process:\n" + traceback.format_exc())
         return [Reply(order.number, failure=failure) for order in chosen]
@@ -91,7 +96,7 @@ def _done(task: Task, results: Arena, here: dict[int, tuple[Order, Request]], to
 def _request(models: Arena, order: Order, size: int, starts: dict[int, tuple[int, Vector]]) -> Request:
     """Sessions of one model version begin from one array: a device holds what it was sent by identity."""
 
-    def vector(slot: int) -> Any:
+    def vector(slot: int, size: int = size) -> Any:
         view = models.view(slot, size, order.dtype)
         view.flags.writeable = False
         return view
@@ -108,6 +113,8 @@ def _request(models: Arena, order: Order, size: int, starts: dict[int, tuple[int
         steps=order.steps,
         seed=order.seed,
         correction=None if order.correction is None else vector(order.correction),
+        memory=None if order.memory is None else vector(order.memory, order.kept),
+        beside=order.beside,
     )
 
 

@@ -26,19 +26,20 @@ if hasattr(os, "fork"):
 class WorkerGroup:
     """As many workers as asked for, and the memory they share.
 
-    A worker has at most `depth` orders: one in progress, and a queue for while this process is busy.
+    A worker has at most `depth` orders: one in progress, and a queue for while this process is busy. `memory`: entries
+    that a client keeps from one session to the next, which travel beside the vectors.
     """
 
-    def __init__(self, task: Task, workers: int, together: bool, method: str) -> None:
+    def __init__(self, task: Task, workers: int, together: bool, method: str, memory: int = 0) -> None:
         self.task, self.together, self.busy, self.parent = task, together, False, os.getpid()
-        self.method, self._how = method, METHODS[method](task)
-        size_bytes = task.layout.size * 8
+        self.method, self._how, self.memory = method, METHODS[method](task), memory
+        size_bytes = (task.layout.size + memory) * 8
         self.depth = 32 if together else 8 if size_bytes <= SMALL_BYTES else 2
         under_way = workers * self.depth
         room = min(MAX_AHEAD, max(2 * under_way, AHEAD_BYTES // size_bytes))
-        memory = self._how.memory
-        self.models = Library(Arena(2 * under_way + 1, size_bytes, memory))  # a start and a correction each
-        self.results = Arena(room, size_bytes, memory)
+        kind = self._how.memory
+        self.models = Library(Arena(3 * under_way + 1, size_bytes, kind))  # start, correction and memory
+        self.results = Arena(room, size_bytes, kind)
         self.numbers = count()
         self.workers: list[Worker] = []
         try:
@@ -56,10 +57,10 @@ class WorkerGroup:
         """Whether it can serve a new run of this process."""
         return bool(self.workers) and not self.busy and self.parent == os.getpid()
 
-    def fits(self, task: Task, workers: int, together: bool, method: str) -> bool:
+    def fits(self, task: Task, workers: int, together: bool, method: str, memory: int) -> bool:
         """Whether it is for this task, with these options."""
-        wanted = (workers, together, method)
-        return self.task is task and (len(self.workers), self.together, self.method) == wanted
+        wanted = (workers, together, method, memory)
+        return self.task is task and (len(self.workers), self.together, self.method, self.memory) == wanted
 
     def replace(self, dead: Worker) -> Worker:
         """A new worker in the place of one that died."""
@@ -96,7 +97,7 @@ def start_method() -> str:
     return chosen
 
 
-def acquire(task: Task, workers: int, together: bool = False) -> WorkerGroup:
+def acquire(task: Task, workers: int, together: bool = False, memory: int = 0) -> WorkerGroup:
     """This many workers for this task: those of the last run if they fit, else new ones in their place.
 
     `together`: workers compute what is queued in groups, as far as the task can. NoWorkerError if the task
@@ -104,10 +105,10 @@ def acquire(task: Task, workers: int, together: bool = False) -> WorkerGroup:
     """
     method = "spawn" if on_gpu(task) else start_method()
     for group in _standing:
-        if group.usable and group.fits(task, workers, together, method):
+        if group.usable and group.fits(task, workers, together, method, memory):
             return group
     release()
-    group = WorkerGroup(task, workers, together, method)
+    group = WorkerGroup(task, workers, together, method, memory)
     _standing.append(group)
     return group
 

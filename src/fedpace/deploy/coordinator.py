@@ -96,7 +96,7 @@ class Coordinator(Dispatcher):
                 message = what.read_message(self.envelope)
                 self._handlers[message.kind](what.client, message)
             case InputKind.AWAY:
-                self._away(what.client)
+                self._away(what.client, gone=bool(what.body))
             case InputKind.WAKE:
                 self._wake()
             case InputKind.DISPATCH:
@@ -132,7 +132,8 @@ class Coordinator(Dispatcher):
 
     def _dispatch(self) -> None:
         """Ask the machine what to send, until it has nothing to do at this instant."""
-        self.state.started = self.state.started or self.server.present >= self.terms.wait_for
+        if not self.state.started and self.server.present >= self.terms.wait_for:
+            self._begin()
         while self.state.started and not self.finished:
             for order in self.server.dispatch(self.state.now):
                 self._carry_out(order)
@@ -140,12 +141,19 @@ class Coordinator(Dispatcher):
                 return
             self._take_steps(self.server.woke(self.state.now))
 
+    def _begin(self) -> None:
+        """So many clients are here that the first model can be sent."""
+        self.state.started = True
+        if self.terms.gathers:
+            self.state.population = sorted(self.state.samples)
+            self._settle()
+
     # ------------------------------------------------------------ messages of clients
 
     def _greeted(self, client: int, message: Message) -> None:
         """A client says what it holds and does; it is told what the server took, and what it lacks is repeated."""
         s, hello = self.state, message.header
-        if not is_amount(hello["samples"], self.server.algorithm.limits.samples):
+        if not self.terms.believes(hello["samples"]):
             self._send(client, Message(MessageKind.BYE, {"reason": "samples must be a number within limits"}))
             return
         s.connected.add(client)
@@ -321,13 +329,16 @@ class Coordinator(Dispatcher):
 
     # ------------------------------------------------------------ who is there
 
-    def _away(self, client: int) -> None:
+    def _away(self, client: int, gone: bool = False) -> None:
+        """Its connection ended: it may come back with its work, unless the transport knows better."""
         s = self.state
         if client in s.connected:
             s.connected.discard(client)
             s.wanting.pop(client, None)
             s.deliveries.disconnected += 1
-            if self.server.is_present(client):
+            if gone:
+                self._leave(client)
+            elif self.server.is_present(client):
                 s.expected.away_until_s[client] = s.now + self.terms.patience.grace_s
 
     def _hear(self, client: int) -> None:

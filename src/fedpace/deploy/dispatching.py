@@ -34,6 +34,17 @@ class Dispatcher:
         )
         self._out: list[Outgoing] = []
 
+    def resume(self, state: CoordinatorState) -> None:
+        """Continue from a checkpoint, whose server has its state already."""
+        self.state = state
+        if state.population:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Fix the constants of the aggregation by the samples of the clients that joined before the run began."""
+        samples = {client: self.state.samples[client] for client in self.state.population}
+        self.server.settle(self.terms.settled(samples))
+
     @property
     def stamp(self) -> tuple[int, int]:
         """This server at this moment: a client that saw a later one than it ever was tells that it is an old copy."""

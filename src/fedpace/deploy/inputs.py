@@ -18,7 +18,7 @@ _HEAD = struct.Struct("<Bid")
 class InputKind(IntEnum):
     START = 1  # the server process began: no client is connected
     MESSAGE = 2  # a client's, as it came
-    AWAY = 3  # a client's connection ended
+    AWAY = 3  # a client's connection ended; with a body, for good
     WAKE = 4  # the time that was asked for has come
     DISPATCH = 5  # everything that happened at this instant has happened
     EVALUATED = 6  # the server measured a model
@@ -56,6 +56,10 @@ class Input:
 
 def started(now: float, incarnation: int) -> Input:
     return Input(InputKind.START, now, body=incarnation.to_bytes(8, "little"))
+
+
+def away(now: float, client: int, gone: bool) -> Input:
+    return Input(InputKind.AWAY, now, client, b"gone" if gone else b"")
 
 
 def evaluated(now: float, version: int, metrics: Mapping[str, float]) -> Input:

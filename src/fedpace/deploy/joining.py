@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from fedpace.compute.protocol import Request
 from fedpace.deploy import messages
+from fedpace.deploy.local_task import LocalTask
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.owner import Owner
@@ -18,25 +20,12 @@ from fedpace.deploy.participant import Participant
 from fedpace.deploy.reaction import Reaction
 from fedpace.deploy.threads import to_the_end
 from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected
+from fedpace.deploy.working import add_up, measure, train
 from fedpace.errors import RemoteError
-from fedpace.tasks.pooling import statistics_size
 from fedpace.untrusted import visible
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Vector
 
 LOG = logging.getLogger("fedpace.deploy")  # who, when and how much; never data or weights
-
-
-class LocalTask(Protocol):
-    """What a client's machine has: the model and its own data. Any `Task`; `train_until` where it may be stopped."""
-
-    @property
-    def layout(self) -> Layout: ...
-
-    def initial(self, seed: int) -> Vector: ...
-
-    def samples(self, client: int) -> float: ...
-
-    def solve(self, request: Request) -> Vector: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +33,7 @@ class _Trained:
     session: int
     delta: Vector
     steps: int
+    train_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +64,11 @@ class _Training:
 
     request: Request
     stopped: threading.Event = field(default_factory=threading.Event)
+    began_s: float = field(default_factory=time.monotonic)
 
     def run(self, task: Any) -> _Trained:
-        if hasattr(task, "train_until"):
-            delta, steps = task.train_until(self.request, self.stopped.is_set)
-        else:
-            delta, steps = task.solve(self.request), self.request.steps
-        return _Trained(self.request.session, delta, steps)
+        delta, steps = train(task, self.request, self.stopped.is_set)
+        return _Trained(self.request.session, delta, steps, time.monotonic() - self.began_s)
 
 
 class Joining:
@@ -96,16 +84,17 @@ class Joining:
         memory: ClientMemory | None = None,
         give_up_after_s: float | None = None,
     ) -> None:
-        self.task, self.transport, self.memory = task, transport, memory
+        self.transport, self.memory = transport, memory
         self.give_up_after_s = give_up_after_s
         owner = Owner() if owner is None else owner
-        self.participant = Participant(task.layout, task.initial, task.samples(data), data, owner)
+        self.participant = Participant(task, data, owner)
         if memory is not None:
             memory.load(self.participant)
         self._training: _Training | None = None
         self._happened: asyncio.Queue[object] = asyncio.Queue()
         self._threads: set[asyncio.Task[None]] = set()
         self._task_is_free = asyncio.Lock()
+        self._took = (0, 0.0)  # session and seconds of the last local training
         self._giving_up: asyncio.TimerHandle | None = None
         self._leaving = self._over = False
 
@@ -161,7 +150,8 @@ class Joining:
                 return Reaction(bye=f"no server for {after_s:g} s: the run is over, or cannot be reached")
             case Arrived():
                 return self._arrived(what)
-            case _Trained(session, delta, steps):
+            case _Trained(session, delta, steps, train_s):
+                self._took = (session, train_s)
                 return self.participant.trained(session, delta, steps)
             case _Measured(version, metrics):
                 return Reaction(send=[messages.of_metrics(version, self.participant.samples, metrics)])
@@ -201,32 +191,33 @@ class Joining:
         if reaction.save and self.memory is not None:
             await to_the_end(self.memory.save, self.participant)
         for message in reaction.send:
-            self.transport.send(self.participant.envelope.pack(message))
+            self.transport.send(self.participant.envelope.pack(self._timed(message)))
         if reaction.stop or reaction.train is not None:
             self._stop()
         if reaction.train is not None:
             LOG.info("trains on model %d, %d steps", reaction.train.version, reaction.train.steps)
             self._training = _Training(reaction.train)
-            self._in_thread(self._training.run, self.task)
+            self._in_thread(self._training.run, self.participant.task)
         if reaction.evaluate is not None:
-            self._in_thread(self._sum if reaction.adds_up else self._measure, *reaction.evaluate)
+            work = self._sum if reaction.adds_up else self._measure
+            self._in_thread(work, *reaction.evaluate, self.participant.memory.client.kept)
+
+    def _timed(self, message: Message) -> Message:
+        """An update says how long its training took, where that is known: predictions are made from it."""
+        session, train_s = self._took
+        if message.kind is not MessageKind.UPDATE or message.header["session"] != session:
+            return message
+        return replace(message, header={**message.header, "train_s": train_s})
 
     def _stop(self) -> None:
         if self._training is not None:
             self._training.stopped.set()
 
-    def _measure(self, version: int, x: Vector, statistics: Vector | None) -> _Measured:
-        task: Any = self.task
-        if getattr(task, "evaluate", None) is None:
-            return _Measured(version, {})
-        if statistics is None:
-            return _Measured(version, task.evaluate(x))
-        fits = statistics.size == statistics_size(getattr(task, "normalisers", {}))
-        return _Measured(version, task.evaluate_with(x, statistics) if fits else {})
+    def _measure(self, version: int, x: Vector, statistics: Vector | None, kept: Vector | None) -> _Measured:
+        return _Measured(version, measure(self.participant.task, x, statistics, kept))
 
-    def _sum(self, version: int, x: Vector, _: Vector | None) -> _Summed:
-        add_up = getattr(self.task, "sums", None)
-        return _Summed(version, None if add_up is None else add_up(x, self.participant.data))
+    def _sum(self, version: int, x: Vector, *_: Vector | None) -> _Summed:
+        return _Summed(version, add_up(self.participant.task, x, self.participant.data))
 
     def _in_thread(self, work: Any, *about: Any) -> None:
         thread = asyncio.ensure_future(self._report(work, *about))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fedpace.deploy.transport import Arrived, Buffer, Connected, Disconnected, TransportEvent
 
@@ -56,7 +56,7 @@ class LocalServer:
     def __init__(self, network: LocalNetwork) -> None:
         self._network = network
         self.events: asyncio.Queue[TransportEvent] = asyncio.Queue()
-        self.rejected: Counter[str] = Counter()
+        self.rejected: Mapping[str, int] = Counter()
 
     async def next(self) -> TransportEvent:
         return await self.events.get()

@@ -53,14 +53,35 @@ class Measuring:
         self._task_is_free = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
         self._marks: tuple[int, int, int] | None = None
+        self._stepped = 0  # the newest model that this process was told of
 
     def stepped(self, step: Step) -> None:
         """Another model is there."""
-        due, last = self._is_due(step), step.version == self.coordinator.terms.rounds
-        if self.coordinator.terms.normalisers and (due or last):
+        self._stepped = step.version
+        due = self._is_due(step)
+        if self.coordinator.terms.normalisers and (due or self._is_last(step)):
             self._ask_for_sums(step, due)
         elif due:
             self._measure(step, None)
+
+    @property
+    def asks_clients(self) -> bool:
+        """Whether clients are needed to say anything about a model."""
+        return self.by_clients or bool(self.coordinator.terms.normalisers)
+
+    @property
+    def missed_last(self) -> bool:
+        """Whether the last step was another process's, which ended before all was said about its model."""
+        s, last = self.coordinator.state, self.coordinator.server.version
+        statistics = bool(self.coordinator.terms.normalisers) and last not in s.statistics
+        own = self.evaluate is not None and last not in s.metrics
+        theirs = self.by_clients and last not in s.client_metrics
+        return self._stepped < last and (statistics or (self.every is not None and (own or theirs)))
+
+    def make_up(self) -> None:
+        """Ask now what is missing about the last model; its members are in the history."""
+        server = self.coordinator.server
+        self.stepped(Step(server.version, server.model, clients=(), sessions=(), staleness=()))
 
     def disconnected(self, client: int) -> None:
         """It does not answer any more."""
@@ -108,9 +129,12 @@ class Measuring:
             return False
         tally = self.coordinator.state.tally
         marks = self.every.marks(step.version, self.coordinator.state.now, tally.bytes_up + tally.bytes_down)
-        due = marks != self._marks or step.version == self.coordinator.terms.rounds
+        due = marks != self._marks or self._is_last(step)
         self._marks = marks
         return due
+
+    def _is_last(self, step: Step) -> bool:
+        return self.coordinator.finished and step.version == self.coordinator.server.version
 
     def _ask_for_sums(self, step: Step, due: bool) -> None:
         asked = set(self.coordinator.state.connected)

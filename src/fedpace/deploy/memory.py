@@ -49,6 +49,7 @@ class ClientMemory:
             plan = participant.owner.read(head["plan"])
             run = bytes.fromhex(head["run"])
             participant.plan_text, participant.seed = plan.text, head["seed"]
+            participant.adopt(plan.algorithm, participant.seed)
             participant.memory = unpack(tree, _template(participant), ADAPTERS)
             participant.envelope = Envelope(run, plan.digest)
         except (CheckpointError, ConfigError, ValueError) as error:
@@ -57,5 +58,5 @@ class ClientMemory:
 
 def _template(participant: Participant) -> Remembered:
     plan = participant.owner.read(participant.plan_text)
-    initial = participant.initial(participant.seed)
-    return Remembered(client=client_template(plan.algorithm.bound(participant.layout), initial))
+    initial = participant.task.initial(participant.seed)
+    return Remembered(client=client_template(plan.algorithm.bound(participant.task.layout), initial))

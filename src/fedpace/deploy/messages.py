@@ -134,6 +134,12 @@ _SCHEMA: dict[MessageKind, dict[str, Any]] = {
     MessageKind.BYE: {"reason": str},
 }
 
+_OPTIONAL: dict[MessageKind, dict[str, Any]] = {
+    MessageKind.UPDATE: {
+        "train_s": Number
+    },  # seconds of local training, for predictions; nothing depends on it
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -182,6 +188,12 @@ def peek(data: Buffer) -> tuple[MessageKind, bytes]:
     return kind, run
 
 
+def own(data: Buffer) -> tuple[MessageKind, dict[str, Any]]:
+    """Kind and header of a message, of whatever run it is."""
+    kind, _, _, text, _ = _parts(data)
+    return kind, _header(kind, text)
+
+
 def welcomed(data: Buffer) -> tuple[bytes, Message]:
     """The run id, and a WELCOME or BYE, which a client reads before it knows run and plan."""
     kind, run, _, text, _ = _parts(data)
@@ -222,7 +234,9 @@ def _header(kind: MessageKind, text: bytes) -> dict[str, Any]:
         header = json.loads(text)
     except (ValueError, RecursionError):
         raise RemoteError(f"{kind.name}: its header is no JSON") from None
-    if not fits(header, _SCHEMA[kind]) or set(header) != set(_SCHEMA[kind]):
+    known, optional = _SCHEMA[kind], _OPTIONAL.get(kind, {})
+    more = {name: of for name, of in optional.items() if isinstance(header, dict) and name in header}
+    if not fits(header, known | more) or set(header) != set(known | more):
         raise RemoteError(f"{kind.name}: its header does not have the fields of this kind")
     return dict(header)
 
@@ -259,7 +273,7 @@ def of_update(update: Update, origin: int = 0) -> Message:
     return Message(MessageKind.UPDATE, header, update.frames)
 
 
-_OF_THE_WIRE = ("frames", "origin")  # in the header of an update, and no fields of it
+_OF_THE_WIRE = ("frames", "origin", "train_s")  # in the header of an update, and no fields of it
 
 
 def to_update(client: int, message: Message) -> Update:

@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from fedpace.algorithm import Algorithm
 from fedpace.client import Client, ClientConfig, Session
+from fedpace.compute.personal import personal_task
 from fedpace.deploy import messages
+from fedpace.deploy.local_task import ModelAndSamples
 from fedpace.deploy.measures import model_sha256
 from fedpace.deploy.messages import Envelope, Message, MessageKind
 from fedpace.deploy.owner import Owner
@@ -22,7 +25,7 @@ from fedpace.link import Dense
 from fedpace.pace.protocol import Continuous, Interruptible
 from fedpace.server import Parcel, Update
 from fedpace.sim.training import request
-from fedpace.vector import Layout, Vector, freeze
+from fedpace.vector import Vector, freeze
 
 NO_RUN = bytes(16)
 REUSE_ANY = -1  # any broadcast is wanted, also one that was trained on before
@@ -31,10 +34,9 @@ REUSE_ANY = -1  # any broadcast is wanted, also one that was trained on before
 class Participant:
     """One client of a run; `number` and rules are known once the server has welcomed it."""
 
-    def __init__(
-        self, layout: Layout, initial: Callable[[int], Vector], samples: float, data: int, owner: Owner
-    ):
-        self.layout, self.initial, self.samples, self.data, self.owner = layout, initial, samples, data, owner
+    def __init__(self, task: ModelAndSamples, data: int, owner: Owner) -> None:
+        self._whole = self.task = task  # `task`: as the run's algorithm trains it
+        self.samples, self.data, self.owner = task.samples(data), data, owner
         self.envelope = Envelope(NO_RUN, NO_RUN)
         self.memory, self.plan_text, self.seed, self.rounds = Remembered(), "", 0, 0
         self.client: Client | None = None
@@ -46,12 +48,14 @@ class Participant:
         self._interruption: tuple[int, Parcel | None] | None = None  # came while it trained
         self._greetings = 0
         self._greeting = True  # hello was said, or is to be; the welcome has not come
-        self._deferred: Message | None = (
-            None  # an interruption that came before the answer to the last upload
-        )
+        # an interruption that came before the answer to the last upload
+        self._deferred: Message | None = None
         self._wants = False  # the server knows that it waits for a model
-        self._paused = False
-        self._reaction = Reaction()
+        self._paused, self._reaction = False, Reaction()
+
+    def adopt(self, algorithm: Algorithm, seed: int) -> None:
+        """The model as this algorithm trains it: some parameters may stay on the client."""
+        self.task = personal_task(self._whole, algorithm, seed)
 
     # ------------------------------------------------------------ what happened
 
@@ -142,9 +146,10 @@ class Participant:
             self._reaction.error = error
             return
         self.plan_text, self.seed, self.rounds = plan.text, header["seed"], header["rounds"]
-        made = self.initial(self.seed) if self.memory.initial is None else self.memory.initial
+        self.adopt(plan.algorithm, self.seed)
+        made = self._made_initial()
         if model_sha256(made) == header["initial"]:
-            self._start(plan, header, made)
+            self._start(plan, header["client"], made)
         else:
             self._welcome = header
             self._say(Message(MessageKind.LACK))
@@ -154,17 +159,22 @@ class Participant:
         header, self._welcome = self._welcome, None
         if header is None:
             return
-        initial = freeze(Dense().decode(message.frames["initial"], self.layout.size))
-        self.memory.initial = initial
-        self._start(self.owner.read(header["plan"]), header, initial)
+        self.memory.initial = initial = self._decoded_initial(message)
+        self._start(self.owner.read(header["plan"]), header["client"], initial)
         self._settle(header)
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             self._handlers[each.kind](self, each)
 
-    def _start(self, plan: RunPlan, header: Mapping[str, Any], initial: Vector) -> None:
-        config = ClientConfig.of(plan.algorithm.bound(self.layout), initial, self.seed)
-        self.client = Client(config, header["client"], self.samples, self.step_s)
+    def _made_initial(self) -> Vector:
+        return self.task.initial(self.seed) if self.memory.initial is None else self.memory.initial
+
+    def _decoded_initial(self, message: Message) -> Vector:
+        return freeze(Dense().decode(message.frames["initial"], self.task.layout.size))
+
+    def _start(self, plan: RunPlan, number: int, initial: Vector) -> None:
+        config = ClientConfig.of(plan.algorithm.bound(self.task.layout), initial, self.seed)
+        self.client = Client(config, number, self.samples, self.step_s)
         self.client.state = self.memory.client
         self.client.recovered()
         self.client.state.seen = -1  # what it began and did not send, it begins again
@@ -207,10 +217,8 @@ class Participant:
     def _knows(self, parcel: Parcel) -> bool:
         s = self._client.state
         known = [(each.version, each.round) for each in (s.running, s.outbox, s.upload) if each is not None]
-        newer = isinstance(
-            self._client.config.behaviour, Interruptible
-        )  # is to start again from the same one
-        return not newer and (parcel.version, parcel.round) in known
+        again = isinstance(self._client.config.behaviour, Interruptible)  # from the same one
+        return not again and (parcel.version, parcel.round) in known
 
     def _begin(self, parcel: Parcel) -> None:
         client = self._client
@@ -344,7 +352,7 @@ class Participant:
 
     def _evaluate(self, message: Message) -> None:
         """Measure a model, or add up for its statistics; once it is the last, what trains now would come too late."""
-        self._reaction.evaluate = messages.to_model(message, self.layout.size)
+        self._reaction.evaluate = messages.to_model(message, self.task.layout.size)
         self._reaction.adds_up = message.kind is MessageKind.ESTIMATE
         self._reaction.stop = message.header["version"] >= self.rounds
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fedpace.client import Client, ClientConfig, ClientState
+from fedpace.compute.personal import personal_task
 from fedpace.compute.protocol import Task
 from fedpace.deploy import genesis, messages
 from fedpace.deploy.coordinator import Coordinator
@@ -102,7 +103,7 @@ class Retraining:
     """The clients of a run, as far as their updates tell what they did."""
 
     def __init__(self, begun: Genesis, task: Task) -> None:
-        self.task, self.compared = task, 0
+        self.task, self.compared = personal_task(task, begun.terms.plan.algorithm, begun.terms.seed), 0
         self.different: list[tuple[int, int]] = []
         algorithm = begun.terms.plan.algorithm.bound(begun.layout)
         self._config = ClientConfig.of(algorithm, begun.initial, begun.terms.seed)

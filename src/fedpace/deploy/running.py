@@ -12,21 +12,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fedpace.algorithm import Algorithm
+from fedpace.compute.personal import personal_task
 from fedpace.deploy import genesis
 from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.estimates import newest
 from fedpace.deploy.expectations import Patience
 from fedpace.deploy.genesis import Genesis
-from fedpace.deploy.joining import Joining, LocalTask
+from fedpace.deploy.joining import Joining
 from fedpace.deploy.journal.files import DiskFiles
 from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits
+from fedpace.deploy.local_task import LocalTask
 from fedpace.deploy.measures import model_sha256, spread
 from fedpace.deploy.measuring import Evaluate
 from fedpace.deploy.memory import ClientMemory
 from fedpace.deploy.owner import Owner
 from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.serving import LINGER_S, Companion, Serving, Told
-from fedpace.deploy.terms import Terms
+from fedpace.deploy.terms import Terms, needs_samples
 from fedpace.deploy.transport import ClientTransport, ServerTransport
 from fedpace.disk.files import require_folder
 from fedpace.disk.locks import locked
@@ -79,20 +81,22 @@ async def serve_async(
     """Serve `rounds` server steps to clients that connect through `transport`; the same call continues after any end.
 
     `folder`: the run's journal, checkpoints and beginning. `clients`: how many may ever join; `wait_for` of them must
-    have joined before the first model is sent (all with `in_order`, else one). `samples`: n_i of all clients, where
-    they are known; otherwise what a client says when it first joins counts. `evaluate`: by the "server", by "clients"
-    (weighted by samples), by "both"; "auto": by the server if the task has data. `rules`: of one's own, by name.
-    `told`: called with every step and the coordinator. `beside`: contexts that last as long as the run, such as its
-    fleet's status. `linger_s`: after the end, for clients that are away.
+    have joined before the first model is sent (all with `in_order`, or where FedNova and others need their samples
+    first; else one). `samples`: n_i of all clients, where they are known; otherwise what a client says when it first
+    joins counts. `evaluate`: by the "server", by "clients" (weighted by samples), by "both"; "auto": by the server if
+    the task has data. `rules`: of one's own, by name. `told`: called with every step and the coordinator. `beside`:
+    contexts that last as long as the run, such as its fleet's status. `linger_s`: after the end, for clients that are
+    away.
     `stoppable` is given a function that ends the run cleanly.
     """
+    task = personal_task(task, algorithm, seed)
     terms = Terms(
         plan=RunPlan.of(algorithm, rules),
         clients=clients,
         rounds=rounds,
         seed=seed,
         samples=None if samples is None else tuple(map(float, samples)),
-        wait_for=(clients if in_order else 1) if wait_for is None else wait_for,
+        wait_for=_wait_for(algorithm, clients, samples, in_order) if wait_for is None else wait_for,
         in_order=in_order,
         patience=patience or Patience(),
         normalisers=getattr(task, "normalisers", {}),
@@ -232,12 +236,17 @@ def _stopped(coordinator: Coordinator, stopped: str | None) -> str | None:
     return None if taken else coordinator.server.exhausted or stopped
 
 
+def _wait_for(algorithm: Algorithm, clients: int, samples: Sequence[float] | None, in_order: bool) -> int:
+    """How many clients must have joined before the first model is sent, where nobody says."""
+    return clients if in_order or (samples is None and needs_samples(algorithm, clients)) else 1
+
+
 def _begun(place: Path, asked: Genesis, rules: Rules | None) -> Genesis:
     """The run in the folder, if it is the one asked for; a new one where there is none."""
     files = DiskFiles(place)
     found = genesis.read(files, rules)
     if found is None:
-        asked.terms.bound(asked.layout)  # what is refused leaves no run behind
+        asked.coordinator()  # what is refused leaves no run behind
         asked.write(files)
         return asked
     genesis.require_same(found, asked)

@@ -119,8 +119,11 @@ class Serving:
         await self._end()
 
     async def _listen(self) -> None:
-        while True:
-            self._happened.put_nowait(await self.transport.next())
+        try:
+            while True:
+                self._happened.put_nowait(await self.transport.next())
+        except RemoteError as error:  # a transport that cannot go on
+            self.stop(str(error))
 
     # ------------------------------------------------------------ batches
 
@@ -160,12 +163,12 @@ class Serving:
         match event:
             case Input():
                 return Input(event.kind, now, event.client, event.body)
-            case Disconnected(client):
+            case Disconnected(client, _, gone):
                 self.measuring.disconnected(client)
                 LOG.info("client %d is away", client)
                 known = client in self._greeted
                 self._greeted.discard(client)
-                return Input(InputKind.AWAY, now, client) if known else None
+                return inputs.away(now, client, gone) if known else None
             case Arrived(client, data):
                 return self._message(client, data, now)
         return None
@@ -247,12 +250,25 @@ class Serving:
         """Wait for the last model's metrics, say goodbye, and once more to those that come back for it."""
         if not self.coordinator.finished:
             return  # clients connect again until the run continues
+        if self.measuring.missed_last:
+            await self._await_clients()
+            self.measuring.make_up()
+            await self._pool()  # nobody may be here to be asked
         await self._hear_last_words()
         for client in sorted(self._greeted):
             self.transport.send(client, self._goodbye("the run is over"))
         away, until = set(self.coordinator.state.expected.away_until_s), self._clock() + self.linger_s
         while away - self._greeted and (left := until - self._clock()) > 0 and self.stopped is None:
             await self._tell_late_comers(left)
+
+    async def _await_clients(self) -> None:
+        """Until those that may come back are here, or have had the time that patience gives them."""
+        s, until = self.coordinator.state, self.now + self.coordinator.terms.patience.grace_s
+        while self.measuring.asks_clients and (s.expected.away_until_s or not s.connected):
+            left = until - self.now
+            if left <= 0 or self.stopped is not None:
+                return
+            await self._next_batch(left)
 
     async def _tell_late_comers(self, wait_s: float) -> None:
         """Nothing is journalled any more: whoever greets is told that the run is over."""

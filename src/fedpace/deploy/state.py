@@ -33,6 +33,7 @@ class CoordinatorState:
     paused: set[int] = field(default_factory=set)
     overdue: set[int] = field(default_factory=set)
     samples: dict[int, float] = field(default_factory=dict)  # n_i, as first said
+    population: list[int] = field(default_factory=list)  # its samples fixed the aggregation
     wanting: dict[int, int] = field(
         default_factory=dict
     )  # client -> it waits for a broadcast newer than this

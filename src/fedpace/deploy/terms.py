@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fedpace.aggregate.expected import settled
 from fedpace.algorithm import Algorithm
 from fedpace.deploy.expectations import Patience
 from fedpace.deploy.plan import RunPlan
 from fedpace.errors import require, require_count
+from fedpace.local.sgd import MAX_STEPS
 from fedpace.pace import Replayed, Rounds
+from fedpace.server.admission import is_amount
 from fedpace.tasks.pooling import Channels
 from fedpace.vector import Layout
 
@@ -47,13 +51,35 @@ class Terms:
         return self.plan.algorithm.pace.client
 
     def bound(self, layout: Layout) -> Algorithm:
-        """The algorithm as it runs; ConfigError if it must know the samples of all clients, and does not."""
-        algorithm, known = self.plan.algorithm, self.samples
-        if known is not None:
-            return algorithm.bound(layout, self.clients, known.__getitem__)
-        guessed = algorithm.bound(layout, self.clients, lambda _: 1.0).aggregate
-        fits = guessed == algorithm.aggregate
-        rule = type(algorithm.aggregate).__name__
-        allowed = f"given for all {self.clients} clients: {rule} needs them before the first one joins"
-        require(fits, "samples", None, allowed)
-        return algorithm.bound(layout)
+        """The algorithm as it begins; where it asks for samples that are not known yet, `settled` follows."""
+        known = self.samples
+        return self.plan.algorithm.bound(layout, self.clients, None if known is None else known.__getitem__)
+
+    def believes(self, samples: float) -> bool:
+        """Whether a client may have so many: within limits, and with no more local steps than a session may have."""
+        rules = self.plan.algorithm
+        if not is_amount(samples, rules.limits.samples):
+            return False
+        most = getattr(rules.local, "max_work", lambda _: None)(samples)
+        return most is None or most <= MAX_STEPS
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the aggregation rule has constants that need the samples which clients tell when they join."""
+        return self.samples is None and needs_samples(self.plan.algorithm, self.clients)
+
+    def settled(self, samples: Mapping[int, float]) -> Any:
+        """The aggregation rule with the constants of the clients that joined before the first model was sent.
+
+        Of clients without any samples there are none: the rule then goes by the updates that arrive.
+        """
+        rules, known = self.plan.algorithm, sorted(samples)
+        if not any(samples.values()):
+            return rules.aggregate
+        return settled(rules.aggregate, rules.local, rules.pace, self.clients, samples.__getitem__, known)
+
+
+def needs_samples(algorithm: Algorithm, clients: int) -> bool:
+    """Whether its aggregation rule has constants of the population, such as FedNova's."""
+    everybody = algorithm.aggregate, algorithm.local, algorithm.pace, clients, lambda _: 1.0
+    return bool(settled(*everybody) != algorithm.aggregate)

@@ -26,8 +26,11 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
+    """`gone`: whatever it was doing is lost, and it is not waited for."""
+
     client: int
     reason: str
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class ServerTransport(Protocol):
     rejected: Mapping[str, int]  # what was refused before it became an event, by reason
 
     async def next(self) -> TransportEvent:
-        """Wait for the next event."""
+        """Wait for the next event; RemoteError if there will be none, which ends the server."""
         ...
 
     def send(self, client: int, message: Sequence[Buffer]) -> None:

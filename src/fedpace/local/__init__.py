@@ -3,6 +3,7 @@
 from fedpace.local.by_step import Cosine, ScheduledSGD, StepDecay, Warmup, at_step
 from fedpace.local.correction import Correction
 from fedpace.local.descend import clipped, descend, descend_until
+from fedpace.local.personal import Ditto, DynamicTerm, Private
 from fedpace.local.scaffold import Scaffold
 from fedpace.local.sgd import SGD
 from fedpace.local.torch_optimizer import Torch
@@ -13,6 +14,9 @@ __all__ = [
     "SGD",
     "Correction",
     "Cosine",
+    "Ditto",
+    "DynamicTerm",
+    "Private",
     "Scaffold",
     "ScheduledSGD",
     "StepDecay",

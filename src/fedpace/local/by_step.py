@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from hashlib import sha256
+from types import FunctionType
 from typing import Any, Protocol
 
 from fedpace.errors import require, require_count, require_number
@@ -64,11 +66,29 @@ class Warmup:
         return 1.0 if self.then is None else self.then.factor(t - self.steps)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class ByFunction:
+    """c_t by a plain function of t. Its text names the function and its code, and cannot be read back."""
+
+    function: FunctionType
+
+    def factor(self, t: int) -> float:
+        value = self.function(t)
+        require_number(value, f"{self.function.__name__}({t})", above=0, below=math.inf, allowed="> 0")
+        return float(value)
+
+    def __repr__(self) -> str:
+        code = self.function.__code__
+        digest = sha256(f"{code.co_code.hex()} {code.co_consts!r} {code.co_names}".encode()).hexdigest()
+        return f"<function {self.function.__name__}, code {digest[:16]}>"
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduledSGD(SGD):
     """`SGD` whose learning rate follows the server's steps: η c_t in a session that begins at server step t.
 
-    `by_step` is `StepDecay`, `Cosine`, `Warmup`, or a rule of your own with `factor(t)`. Within a session
+    `by_step` is `StepDecay`, `Cosine`, `Warmup`, a rule of your own with `factor(t)`, or in Python a plain function of
+    t, which no experiment file can hold. Within a session
     `schedule` goes on top. Departures: not with a proximal term, whose gradient weights a_i would change with the rate.
     """
 
@@ -76,12 +96,10 @@ class ScheduledSGD(SGD):
 
     def __post_init__(self) -> None:
         SGD.__post_init__(self)
-        require(
-            hasattr(self.by_step, "factor"),
-            "ScheduledSGD.by_step",
-            self.by_step,
-            "a rule such as Cosine(100)",
-        )
+        if isinstance(self.by_step, FunctionType):
+            object.__setattr__(self, "by_step", ByFunction(self.by_step))
+        allowed = "a rule such as Cosine(100), or a function of the server step"
+        require(hasattr(self.by_step, "factor"), "ScheduledSGD.by_step", self.by_step, allowed)
         require(self.prox_mu == 0, "ScheduledSGD.prox_mu", self.prox_mu, "0: a_i would change with the rate")
 
     def at(self, t: int) -> SGD:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedpace.errors import require
+from fedpace.errors import require, require_flag
 from fedpace.local.sgd import SGD, Steps
 from fedpace.vector import python_value
 
@@ -19,14 +19,17 @@ _LITERAL = (str, int, float, bool, type(None))
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Torch:
-    """Local training by an optimizer of torch, made anew for every session.
+    """Local training by an optimizer of torch.
 
     `Torch("torch.optim.AdamW", epochs=1, lr=0.01)`: a dotted name of `torch.optim`, or of a class in a module that is
     imported already, and literal arguments for it. `steps`, `epochs` and `batch_size` are those of `SGD`.
 
     Sign: a client sends delta = y − x, as with SGD.
     Its update is no weighted sum of gradients, so there is no a_i: rules that divide by ||a_i||_1 (Normalised) and
-    corrections (SCAFFOLD, FedNova-VR) are refused. Every session starts with a fresh optimizer state.
+    corrections (SCAFFOLD, FedNova-VR) are refused.
+
+    `keep_state`: a session continues with the optimizer state of the client's last acknowledged one (moments, step
+    counts); it never leaves the client. False: every session starts with a fresh state.
     """
 
     optimizer: str
@@ -48,7 +51,7 @@ class Torch:
     ) -> None:
         good = isinstance(optimizer, str) and _DOTTED.fullmatch(optimizer) is not None
         require(good, "Torch.optimizer", optimizer, "a dotted name such as torch.optim.AdamW")
-        require(keep_state is False, "Torch.keep_state", keep_state, "False: every session starts afresh")
+        require_flag(keep_state, "Torch.keep_state")
         work = SGD(1.0, steps=steps, epochs=epochs, batch_size=batch_size)
         plain = tuple((name, python_value(value)) for name, value in arguments.items())
         for name, value in plain:
@@ -63,8 +66,10 @@ class Torch:
         shown = [
             (name, getattr(self, name)) for name in ("steps", "epochs") if getattr(self, name) is not None
         ]
+        kept = [("keep_state", True)] if self.keep_state else []
         said = ", ".join(
-            f"{name}={value!r}" for name, value in [*shown, ("batch_size", self.batch_size), *self.arguments]
+            f"{name}={value!r}"
+            for name, value in [*shown, ("batch_size", self.batch_size), *kept, *self.arguments]
         )
         return f"Torch({self.optimizer!r}, {said})"
 

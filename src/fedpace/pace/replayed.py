@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from operator import index
 
 from fedpace.errors import ConfigError, require, require_count
-from fedpace.pace.available import Available, Draw
+from fedpace.pace.available import Draw
 from fedpace.pace.protocol import OnDemand, Order, Send
-from fedpace.pace.rounds import DrawnRounds, RoundsState, choose
+from fedpace.pace.rounds import DrawnRounds, RoundsState
 from fedpace.pace.select import Selection, Uniform
 from fedpace.untrusted import brief
 
@@ -43,14 +43,10 @@ class Replayed(DrawnRounds):
     def keeps(self) -> int:
         return self.history
 
-    def dispatch(
-        self, version: int, now: float, available: Available, state: RoundsState, draw: Draw
+    def orders(
+        self, chosen: Sequence[int], version: int, now: float, state: RoundsState, draw: Draw
     ) -> tuple[Order, ...]:
-        if state.cohort.open or not len(available):
-            return ()
-        chosen = choose(self.clients_per_round, self.select, state.asked, available, draw)
-        delays = dict(zip(chosen, self._delays(state.asked, len(chosen), draw), strict=True))
-        state.asked += 1
+        delays = dict(zip(chosen, self._delays(state.asked - 1, len(chosen), draw), strict=True))
         called = state.cohort.call(chosen)
         return tuple(Send(client, max(0, version - delays[client])) for client in called)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fedpace.errors import require_count, require_number
@@ -34,6 +35,21 @@ class DrawnRounds(WaitsForCohort[RoundsState]):
     def init(self, clients: int) -> RoundsState:
         require_enough(self.select, self.clients_per_round, clients)
         return RoundsState()
+
+    def dispatch(
+        self, version: int, now: float, available: Available, state: RoundsState, draw: Draw
+    ) -> tuple[Order, ...]:
+        if state.cohort.open or not len(available):
+            return ()
+        chosen = choose(self.clients_per_round, self.select, state.asked, available, draw)
+        state.asked += 1
+        return self.orders(chosen, version, now, state, draw)
+
+    def orders(
+        self, chosen: Sequence[int], version: int, now: float, state: RoundsState, draw: Draw
+    ) -> tuple[Order, ...]:
+        """Open the round with the clients drawn."""
+        raise NotImplementedError
 
     def expects(self, update: UpdateHeader, version: int, state: RoundsState) -> str:
         waited_for = update.round == version and state.cohort.waits_for(update.client)
@@ -73,13 +89,9 @@ class Rounds(DrawnRounds):
         state.overdue = state.cohort.open and not state.cohort.heard
         return not state.overdue and state.cohort.close()
 
-    def dispatch(
-        self, version: int, now: float, available: Available, state: RoundsState, draw: Draw
+    def orders(
+        self, chosen: Sequence[int], version: int, now: float, state: RoundsState, draw: Draw
     ) -> tuple[Order, ...]:
-        if state.cohort.open or not len(available):
-            return ()
-        chosen = choose(self.clients_per_round, self.select, state.asked, available, draw)
-        state.asked += 1
         orders: list[Order] = [Send(client) for client in state.cohort.call(chosen)]
         if self.patience_s is not None:
             state.overdue = False

@@ -57,6 +57,9 @@ class PrivateSum:
     def init(self, x: Vector, clients: int) -> PrivateSumState:
         return PrivateSumState(x.size, np.empty(0, x.dtype), self.rule.clip)
 
+    def longest(self, state: PrivateSumState) -> float:
+        return state.clip
+
     def add(self, update: Contribution, start: Vector, x: Vector, state: PrivateSumState) -> PrivateSumState:
         if update.client in state.members:
             return state

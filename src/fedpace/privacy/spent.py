@@ -6,9 +6,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from fedpace.privacy.accounting import Accounting, together
+from fedpace.errors import require
+from fedpace.privacy.accounting import ADJACENCIES, Accounting, together
+from fedpace.untrusted import Number, Whole, fits
 
 COVERED = "the released models; history, counters and metrics of clients are the operator's, and not covered"
+_SHAPE = {
+    "epsilon": float,
+    "delta": Number,
+    "accountant": str,
+    "adjacency": str,
+    "noise_multiplier": Number,
+    "clip": Number,
+    "mechanism": str,
+    "uses": Whole,
+    "clients": Whole,
+    "cohort": Whole,
+    "tree_steps": Whole,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +53,24 @@ class Privacy:
     def of(cls, plain: Mapping[str, Any]) -> Privacy:
         """What `plain` gave; anything beside it is left out."""
         return cls(**{each.name: plain[each.name] for each in fields(cls)})
+
+    @classmethod
+    def read(cls, plain: Any) -> Privacy:
+        """What a file says was spent; ConfigError if no run could have spent it."""
+        allowed = "one that Run.save writes"
+        require(fits(plain, _SHAPE) and set(plain) == set(_SHAPE), "an account of privacy", plain, allowed)
+        spent = cls.of(plain)
+        sound = (
+            spent.adjacency in ADJACENCIES
+            and spent.accountant == spent.accounting.accountant
+            and spent.epsilon >= 0
+            and 0 < spent.delta < 1
+            and spent.noise_multiplier > 0
+            and min(spent.uses, spent.tree_steps) >= 0
+            and 1 <= spent.cohort <= spent.clients
+        )
+        require(sound, "an account of privacy", plain, allowed)
+        return spent
 
     def __str__(self) -> str:
         return f"({self.epsilon:.4g}, {self.delta:g})-DP, {self.adjacency}, {self.accountant}"

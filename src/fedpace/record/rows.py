@@ -41,6 +41,7 @@ class Entry:
     summary: Mapping[str, Any]
     traffic: Mapping[str, Any]
     note: str
+    settings: str  # the parameters it was given
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Listed:
     rounds: int
     status: str
     began: datetime
+    settings: str
     steps: int  # taken
     metrics: Mapping[str, float]  # of the newest step that was evaluated
 
@@ -79,7 +81,7 @@ _PRIVACY = {
 }
 _SHAPES: dict[str, object] = {
     "id": Whole,
-    **dict.fromkeys(("name", "status", "algorithm", "task", "fingerprint", "note"), str),
+    **dict.fromkeys(("name", "status", "algorithm", "task", "fingerprint", "note", "settings"), str),
     "began": datetime,
     "ended": (datetime, None),
     "seed": Whole,
@@ -206,6 +208,7 @@ def plain(run: int, record: StepRecord, real_seconds: float | None = None) -> di
         "bytes_down": record.bytes_down,
         "metrics": json.dumps({name: float(value) for name, value in record.metrics.items()}),
         "epsilon": record.epsilon,
+        "clipped": record.clipped,
         "real_seconds": real_seconds,
     }
 
@@ -219,6 +222,7 @@ STEP: dict[str, object] = {
     "bytes_down": Whole,
     "metrics": {str: Number},
     "epsilon": (Number, None),
+    "clipped": (Whole, None),
 }
 
 
@@ -246,5 +250,6 @@ def step(found: Mapping[str, Any]) -> StepRecord:
         found["bytes_up"],
         found["bytes_down"],
         found["metrics"],
+        clipped=found["clipped"] or 0,
         epsilon=found["epsilon"],
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, TimingOnly
-from fedpace.reproduce.comparison import Measure, as_good, sized
+from fedpace.reproduce.comparison import Comparison, Measure, as_good, sized
 from fedpace.reproduce.experiment import (
     OWN,
     Finding,
@@ -140,14 +140,9 @@ def _exact(results: Results) -> Finding:
 
 def _printed(results: Results, row: Row) -> Finding:
     same = sized(results, _shifted(row), _mean_staleness, row.mean, MEAN_MARGIN * row.mean)
-    return Finding(
-        f"mean staleness as printed, within {MEAN_MARGIN:.0%}: {row.name}",
-        f"{row.mean:g}",
-        f"{results.spread(_shifted(row), _mean_staleness):.4f}",
-        note="" if row is not ROWS[0] else PRINTED_MEANS,
-        comparisons=(same,),
-        family=_table(row),
-    )
+    ours = f"{results.spread(_shifted(row), _mean_staleness):.4f}"
+    claim = f"mean staleness as printed, within {MEAN_MARGIN:.0%}"
+    return _as_printed(row, claim, f"{row.mean:g}", ours, same, PRINTED_MEANS)
 
 
 PRINTED_MEANS = (
@@ -160,14 +155,15 @@ PRINTED_MEANS = (
 
 def _largest(results: Results, row: Row) -> Finding:
     same = sized(results, _shifted(row), _max_staleness, float(row.largest or 0), MAX_MARGIN)
-    return Finding(
-        f"maximal staleness as printed, within {MAX_MARGIN:g} server step: {row.name}",
-        str(row.largest),
-        f"{results.spread(_shifted(row), _max_staleness):.1f}",
-        note="" if row is not ROWS[0] else READINGS,
-        comparisons=(same,),
-        family=_table(row),
-    )
+    ours = f"{results.spread(_shifted(row), _max_staleness):.1f}"
+    claim = f"maximal staleness as printed, within {MAX_MARGIN:g} server step"
+    return _as_printed(row, claim, str(row.largest), ours, same, READINGS)
+
+
+def _as_printed(row: Row, claim: str, printed: str, ours: str, same: Comparison, note: str) -> Finding:
+    """A number of one line of the tables; what is to be said of all of them stands at the first."""
+    said = note if row is ROWS[0] else ""
+    return Finding(f"{claim}: {row.name}", printed, ours, note=said, comparisons=(same,), family=_table(row))
 
 
 READINGS = (

@@ -11,6 +11,7 @@ from fedpace.reproduce.cell import Cell, NamedTask
 from fedpace.reproduce.comparison import Comparison, above, as_good, final_accuracy
 from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, compared, not_run, reproduction
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tables import Columns, measured
 from fedpace.sim import presets
 from fedpace.sim.distributions import Between
 
@@ -107,16 +108,11 @@ def _same(results: Results, delays: str) -> Finding:
 
 
 def tables(edition: str, results: Results) -> list[Table]:
-    rows = [
-        (
-            name,
-            f"{results.final(name, last=LAST):.2f}",
-            f"{results.spread(name, lambda outcome: outcome.mean_staleness):.2f}",
-            f"{results.spread(name, lambda outcome: float(outcome.max_staleness)):.1f}",
-        )
-        for name in results.outcomes
-    ]
-    return [Table("At the end", ("", "test accuracy %", "mean staleness", "max staleness"), rows)]
+    columns: Columns = {
+        "mean staleness": (lambda outcome: outcome.mean_staleness, 2),
+        "max staleness": (lambda outcome: float(outcome.max_staleness), 1),
+    }
+    return [measured(results, LAST, 2, columns)]
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:

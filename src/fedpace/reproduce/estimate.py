@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.run import Job, simulated
@@ -11,8 +12,7 @@ from fedpace.reproduce.run import Job, simulated
 SHORT = 2  # server steps of a probe
 
 
-@dataclass(frozen=True, slots=True)
-class TimeEstimate:
+class TimeEstimate(NamedTuple):
     """At most so much work: cells that reach their target end earlier."""
 
     runs: int

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedpace.reproduce.cell import NamedTask
 from fedpace.reproduce.experiment import SettingRow, compared
@@ -12,8 +11,7 @@ from fedpace.reproduce.experiment import SettingRow, compared
 PAPER = 'Sun, Wu, Huang & Zhang, "On the Role of Server Momentum in Federated Learning", AAAI 2024'
 
 
-@dataclass(frozen=True, slots=True)
-class FedGMScale:
+class FedGMScale(NamedTuple):
     """One edition's data, network and local work; 100 clients, 5 per round, 3 local epochs in both."""
 
     data: str

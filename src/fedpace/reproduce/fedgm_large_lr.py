@@ -14,6 +14,7 @@ from fedpace.reproduce.experiment import Finding, Procedure, Table, not_run, rep
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tables import Columns, measured
 from fedpace.theory import stability_limit
 
 if TYPE_CHECKING:
@@ -193,18 +194,12 @@ def _late_loss(outcome: Outcome) -> float | None:
 
 
 def tables(edition: str, results: Results) -> list[Table]:
-    rows = [
-        (
-            name,
-            f"{results.final(name, last=LAST):.1f}",
-            f"{results.spread(name, _first_quarter):.1f}",
-            f"{results.spread(name, _jitter):.2f}",
-            f"{results.spread(name, _late_loss):.2f}",
-        )
-        for name in results.outcomes
-    ]
-    header = ("", "final accuracy %", "mean of the first quarter %", "jumps late (points)", "final loss")
-    return [Table("Measured", header, rows)]
+    columns: Columns = {
+        "mean of the first quarter %": (_first_quarter, 1),
+        "jumps late (points)": (_jitter, 2),
+        "final loss": (_late_loss, 2),
+    }
+    return [measured(results, LAST, 1, columns, title="Measured")]
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from fedpace.reproduce.comparison import Measure
 from fedpace.reproduce.experiment import Table
 from fedpace.reproduce.results import Results
+
+Columns = Mapping[str, tuple[Measure, int]]  # title -> what is measured, digits after the point
 
 
 def at_the_end(results: Results, last: int) -> Table:
     """Test accuracy, the mean of the `last` evaluations, and training loss of every cell."""
+    return measured(results, last, 2, {"training loss": (lambda outcome: outcome.training_loss, 4)})
+
+
+def measured(results: Results, last: int, digits: int, columns: Columns, title: str = "At the end") -> Table:
+    """Test accuracy, the mean of the `last` evaluations, and these columns, of every cell."""
     rows = [
         (
             name,
-            f"{results.final(name, last=last):.2f}",
-            f"{results.spread(name, lambda outcome: outcome.training_loss):.4f}",
+            f"{results.final(name, last=last):.{digits}f}",
+            *(f"{results.spread(name, measure):.{places}f}" for measure, places in columns.values()),
         )
         for name in results.outcomes
     ]
-    return Table("At the end", ("", "test accuracy %", "training loss"), rows)
+    return Table(title, ("", "test accuracy %", *columns), rows)

@@ -37,41 +37,33 @@ SUBSET = (  # quick, on MNIST
 LAST = 3
 
 Work = dict[str, Any]
+
+
+def _method(make: Callable[..., Algorithm], **parameters: Any) -> Callable[[float, Work], Algorithm]:
+    return lambda lr, work: make(server_lr=lr, **parameters, **work)
+
+
+def _both(codec: str) -> dict[str, str]:
+    return {"codec": codec, "down_codec": codec}
+
+
 # every method by its server rate (that of FedAMS) and the work of its clients
 METHODS: Mapping[str, Callable[[float, Work], Algorithm]] = {
-    "FedCAMS 1/8": lambda lr, work: algorithms.fedcams(server_lr=lr, codec=EIGHT, **work),
-    "FedNLAA": lambda lr, work: algorithms.fednlaa(server_lr=lr, tau=TAU_NLA, **work),
-    "FedNLAA, tau 0.3": lambda lr, work: algorithms.fednlaa(server_lr=lr, tau=0.3, **work),
-    "FedAA": lambda lr, work: algorithms.fedaa(server_lr=lr, tau=TAU_AA, **work),
-    "FedNLACA 1/8": lambda lr, work: algorithms.fednlaca(server_lr=lr, codec=EIGHT, tau=TAU_TOPK, **work),
-    "FedACA 1/8": lambda lr, work: algorithms.fedaca(server_lr=lr, codec=EIGHT, tau=TAU_AA, **work),
-    "FedBNLACA 1/8": lambda lr, work: algorithms.fedbnlaca(
-        server_lr=lr, codec=EIGHT, down_codec=EIGHT, tau=TAU_TOPK, **work
-    ),
-    "FedBACA 1/8": lambda lr, work: algorithms.fedbaca(
-        server_lr=lr, codec=EIGHT, down_codec=EIGHT, tau=TAU_AA, **work
-    ),
-    "two_way 1/8": lambda lr, work: algorithms.two_way(
-        server_lr=lr, codec=EIGHT, down_codec=EIGHT, **PAGE, **work
-    ),
-    "two_way 1/8 lazy": lambda lr, work: algorithms.two_way(
-        server_lr=lr, codec=EIGHT, down_codec=EIGHT, memory="ef21", tau=TAU_EF21, **PAGE, **work
-    ),
-    "two_way 1/8 lazy, tau 0.5": lambda lr, work: algorithms.two_way(
-        server_lr=lr, codec=EIGHT, down_codec=EIGHT, memory="ef21", tau=0.5, **PAGE, **work
-    ),
-    "FedBNLACA 1/32": lambda lr, work: algorithms.fedbnlaca(
-        server_lr=lr, codec=THIRTY, down_codec=THIRTY, tau=TAU_TOPK, **work
-    ),
-    "FedBACA 1/128": lambda lr, work: algorithms.fedbaca(
-        server_lr=lr, codec=TINY, down_codec=TINY, tau=TAU_AA, **work
-    ),
-    "FedBNLACA 1/128": lambda lr, work: algorithms.fedbnlaca(
-        server_lr=lr, codec=TINY, down_codec=TINY, tau=TAU_TOPK, **work
-    ),
-    "two_way 1/32": lambda lr, work: algorithms.two_way(
-        server_lr=lr, codec=THIRTY, down_codec=THIRTY, **PAGE, **work
-    ),
+    "FedCAMS 1/8": _method(algorithms.fedcams, codec=EIGHT),
+    "FedNLAA": _method(algorithms.fednlaa, tau=TAU_NLA),
+    "FedNLAA, tau 0.3": _method(algorithms.fednlaa, tau=0.3),
+    "FedAA": _method(algorithms.fedaa, tau=TAU_AA),
+    "FedNLACA 1/8": _method(algorithms.fednlaca, codec=EIGHT, tau=TAU_TOPK),
+    "FedACA 1/8": _method(algorithms.fedaca, codec=EIGHT, tau=TAU_AA),
+    "FedBNLACA 1/8": _method(algorithms.fedbnlaca, **_both(EIGHT), tau=TAU_TOPK),
+    "FedBACA 1/8": _method(algorithms.fedbaca, **_both(EIGHT), tau=TAU_AA),
+    "two_way 1/8": _method(algorithms.two_way, **_both(EIGHT), **PAGE),
+    "two_way 1/8 lazy": _method(algorithms.two_way, **_both(EIGHT), memory="ef21", tau=TAU_EF21, **PAGE),
+    "two_way 1/8 lazy, tau 0.5": _method(algorithms.two_way, **_both(EIGHT), memory="ef21", tau=0.5, **PAGE),
+    "FedBNLACA 1/32": _method(algorithms.fedbnlaca, **_both(THIRTY), tau=TAU_TOPK),
+    "FedBACA 1/128": _method(algorithms.fedbaca, **_both(TINY), tau=TAU_AA),
+    "FedBNLACA 1/128": _method(algorithms.fedbnlaca, **_both(TINY), tau=TAU_TOPK),
+    "two_way 1/32": _method(algorithms.two_way, **_both(THIRTY), **PAGE),
 }
 
 

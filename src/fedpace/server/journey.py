@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fedpace.aggregate import DynamicMean
 from fedpace.aggregate.protocol import Contribution
 from fedpace.algorithm import Algorithm
 from fedpace.errors import NotFiniteError, TooFewError
@@ -15,7 +16,7 @@ from fedpace.link.protocol import Uplink
 from fedpace.random import stream
 from fedpace.server.messages import Skipped, Step, Update
 from fedpace.server.state import Members, ServerState
-from fedpace.vector import Vector, all_finite, freeze, is_finite, shortened
+from fedpace.vector import Vector, all_finite, freeze, is_finite, norm, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Journey:
             control=control,
             rng=lambda: stream(self.seed, "cache", client, session),
         )
-        return Decoded(contribution, memory, clipped)
+        return Decoded(contribution, memory, clipped or self._will_be_shortened(short, s))
 
     def _control(self, update: Update, s: ServerState) -> Vector | None:
         if self.algorithm.correction is None:
@@ -84,6 +85,11 @@ class Journey:
         beside = None if control is None else shortened(control, bound)
         clipped = short is not moved or beside is not control
         return (delta if short is moved else short if x is None else x + short), beside, clipped
+
+    def _will_be_shortened(self, delta: Vector, s: ServerState) -> bool:
+        """Whether it is longer than the aggregation rule lets it be."""
+        longest = getattr(self.algorithm.aggregate, "longest", None)
+        return longest is not None and norm(delta) > longest(s.aggregate)
 
     def fold(self, contribution: Contribution, s: ServerState) -> Any:
         """The correction's state with this update in it; NonFiniteError if its squares overflow.
@@ -115,6 +121,14 @@ class Journey:
         s.members.sessions += [used.session] * count
         s.members.staleness += [stale] * count
         s.counts.taken += 1
+
+    def begin_anew(self, clients: int, s: ServerState) -> None:
+        """What clients remember for corrections, or for FedDyn, is void, and so is its sum."""
+        if self.algorithm.correction is not None:
+            s.control = self.algorithm.correction.init(s.x, clients)
+        if isinstance(rule := self.algorithm.aggregate, DynamicMean):
+            s.aggregate, s.settled = rule.begun_anew(s.aggregate), rule.begun_anew(s.settled)
+        s.generation += 1
 
     def step(self, s: ServerState) -> Step | Skipped:
         """Take the step, or leave model, optimizer and aggregate as they were before its members came."""

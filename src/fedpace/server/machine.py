@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from fedpace.aggregate.protocol import Contribution
+from fedpace.aggregate.protocol import Aggregator, Contribution
 from fedpace.algorithm import Algorithm
 from fedpace.errors import DivergedError, ProtocolError, RemoteError, require, require_count
 from fedpace.link import NonFiniteError, ResyncError
@@ -22,7 +23,7 @@ from fedpace.server.messages import Answer, Parcel, Receipt, Skipped, Step, Step
 from fedpace.server.models import Models
 from fedpace.server.orders import Orders
 from fedpace.server.private import PrivateRun
-from fedpace.server.state import Failures, ServerState, registered
+from fedpace.server.state import Failures, ServerState, registered, shares
 from fedpace.server.view import ServerView
 from fedpace.vector import Vector, freeze
 
@@ -83,6 +84,11 @@ class Server(ServerView):
         self._shares: Vector | None = None
         self._dispatching = False
 
+    def settle(self, aggregate: Aggregator) -> None:
+        """The aggregation rule with the constants of the clients that joined; its state stays as it is."""
+        self.algorithm = replace(self.algorithm, aggregate=aggregate)
+        self._journey = replace(self._journey, algorithm=self.algorithm)
+
     def used(self, update: Update) -> Vector:
         """The vector this update decodes to, before any clipping; changes nothing."""
         return self._journey.delta(update, self.state)[0]
@@ -94,7 +100,7 @@ class Server(ServerView):
 
         Fields first, then whether it is expected and new, then the bytes.
         """
-        s = self.state
+        s, pace = self.state, self.algorithm.pace
         if not is_count(update.client, self.clients - 1):
             s.counts.malformed += 1
             return Answer(Receipt(False, f"client {shown(update.client)}: there are {self.clients} clients"))
@@ -104,10 +110,10 @@ class Server(ServerView):
             return self._send_in_full(update)
         if update.session <= self.last_taken(update.client):
             return self._refuse_repeated(update)
-        if unexpected := self.algorithm.pace.expects(update, s.version, s.pace) or self._late(update):
+        if unexpected := pace.expects(update, s.version, s.pace) or self._orders.late(update, s):
             s.counts.refused += 1
             return self._answer(update, False, unexpected)
-        if self.algorithm.correction is not None and update.generation != s.generation:
+        if self.algorithm.paired and update.generation != s.generation:
             s.counts.refused += 1
             gone = self._gone(update.client)
             return self._answer(update, False, "late: corrections began anew", steps=gone)
@@ -155,17 +161,17 @@ class Server(ServerView):
     def forget(self, client: int) -> None:
         """This client's memories are not those the server knows of: a lost disk, an old backup on either end.
 
-        Its next messages build on nothing, in both directions. Of corrections the server knows only the mean over all
-        clients, out of which nobody can take one client's share: they begin anew, for all of them.
+        Its next messages build on nothing, in both directions. Of corrections, and of FedDyn's linear terms, the server
+        knows only the mean over all clients, out of which nobody can take one client's share: they begin anew, for all
+        of them.
         """
         s = self.state
         s.counts.resyncs += 1
         s.up.pop(client, None)
         s.down = self.down.forget(client, s.down)
         self._parcel_key = None
-        if self.algorithm.correction is not None:
-            s.control = self.algorithm.correction.init(s.x, self.clients)
-            s.generation += 1
+        if self.algorithm.paired:
+            self._journey.begin_anew(self.clients, s)
 
     def woke(self, now: float) -> Steps:
         """The time of `wake_at` has come."""
@@ -383,17 +389,12 @@ class Server(ServerView):
 
     # ------------------------------------------------------------ small questions
 
-    def _late(self, update: Update) -> str:
-        overtaken = self._orders.overtaken(update.client, update.round, self.state)
-        return "late: a newer model was sent to it" if overtaken else ""
-
     def _known_shares(self) -> Vector | None:
-        """p_i of all clients, where they are drawn by them; a client that never registered counts as one sample."""
+        """p_i of all clients, where they are drawn by them."""
         if not isinstance(getattr(self.algorithm.pace, "select", None), ByShare):
             return None
         if self._shares is None:
-            samples = np.array([self.state.samples.get(client, 1.0) for client in range(self.clients)])
-            self._shares = samples / samples.sum()
+            self._shares = shares(self.state.samples, self.clients)
         return self._shares
 
     def _draw(self) -> np.random.Generator:

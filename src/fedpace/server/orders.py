@@ -84,6 +84,11 @@ class Orders:
         order = s.holds.orders.get(client)
         return order is not None and round < order.round and not self.interrupts
 
+    def late(self, update: Update, s: ServerState) -> str:
+        """Why an update comes too late; empty if it does not."""
+        overtaken = self.overtaken(update.client, update.round, s)
+        return "late: a newer model was sent to it" if overtaken else ""
+
     def has(self, update: Update, s: ServerState) -> bool:
         """Whether the client was given the model it says it started from."""
         return self.averages or s.holds.has(update.client, update.version, self.reuses)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Set
 from dataclasses import dataclass, replace
 
+from fedpace import logs
 from fedpace.algorithm import Algorithm
 from fedpace.errors import ConfigError, require
 from fedpace.pace import Pace
@@ -32,7 +32,7 @@ class PrivateRun:
     ) -> PrivateRun:
         accounting = accounting_of(rule, algorithm.pace, clients)
         if rule.delta >= 1 / clients:
-            warnings.warn(
+            logs.warn(
                 f"delta {rule.delta:g} is no less than 1 / {clients} clients: it allows to publish a client's data",
                 stacklevel=4,
             )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from fedpace.aggregate.protocol import Contribution
 from fedpace.errors import ConfigError
@@ -87,3 +89,9 @@ def registered(samples: Sequence[float] | None, clients: int) -> dict[int, float
     if len(samples) != clients:
         raise ConfigError(f"samples must be one number for each of {clients} clients; got {len(samples)}")
     return {client: float(n) for client, n in enumerate(samples)}
+
+
+def shares(samples: Mapping[int, float], clients: int) -> Vector:
+    """p_i of all clients; one that never registered counts as one sample."""
+    known: Vector = np.array([samples.get(client, 1.0) for client in range(clients)])
+    return known / np.sum(known)

@@ -22,6 +22,13 @@ class Adam(AdaptiveServer):
     Sign: Δ_t is a displacement, not a gradient; it is *added*.
     Departures: v starts at 0 (the paper allows any v ≥ τ²). No bias correction, as in the paper; Kingma and
     Ba's Adam has one.
+
+    >>> import numpy as np
+    >>> from fedpace.server_opt import Adam
+    >>> rule = Adam(lr=0.1, b1=0.0, b2=0.0)
+    >>> x = np.zeros(2)
+    >>> rule.apply(x, np.array([1.0, -4.0]), rule.init(x))[0].round(3)
+    array([ 0.1, -0.1])
     """
 
     loop: ClassVar[str] = "adam"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
-from fedpace import kernels
+from fedpace import kernels, logs
 from fedpace.errors import require_number
 from fedpace.vector import Vector, require_finite, settle
 
@@ -33,6 +32,14 @@ class Momentum:
     η is the long-run step for every (β, ν): undamped heavy ball with rate γ is lr = γ / (1 − β).
     Sign: Δ_t is a displacement and is *added* (the paper subtracts x − y).
     Departures: none. b_0 = 0, no bias correction, as in the paper's proofs.
+
+    >>> import numpy as np
+    >>> from fedpace.server_opt import Momentum
+    >>> rule = Momentum(lr=1.0, beta=0.9, nu=1.0)
+    >>> x = np.zeros(2)
+    >>> x, state = rule.apply(x, np.array([1.0, -1.0]), rule.init(x))
+    >>> x
+    array([ 0.1, -0.1])
     """
 
     lr: float = 1.0
@@ -47,7 +54,7 @@ class Momentum:
         require_number(self.beta, "Momentum.beta", low=0, below=1, allowed="in [0, 1)")
         require_number(self.nu, "Momentum.nu", above=-math.inf, below=math.inf, allowed="a number")
         if not 0 <= self.nu <= 1:
-            warnings.warn(f"Momentum.nu is usually in [0, 1]; got {self.nu!r}", stacklevel=3)
+            logs.warn(f"Momentum.nu is usually in [0, 1]; got {self.nu!r}", stacklevel=3)
 
     @property
     def remembers(self) -> bool:

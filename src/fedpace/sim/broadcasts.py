@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from fedpace.client import Client, Delivery
 from fedpace.pace.protocol import Continuous
@@ -17,8 +18,7 @@ class Announced:
     size_bytes: int  # 0: it takes no time of its own, but that of the client that takes it out
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(NamedTuple):
     """A model out of a receive buffer; a broadcast's bytes were counted when it was sent to all."""
 
     delivery: Delivery

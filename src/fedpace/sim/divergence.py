@@ -41,7 +41,7 @@ def _alone(algorithm: Algorithm, task: Task, seed: int, client: int) -> Iterator
     for session in range(1, SESSIONS + 1):
         request = Request(client, session, x, -1, algorithm.local, steps, seed, data=client)
         with np.errstate(all="ignore"):
-            delta = solve(task, request)
+            delta = solve(task, request)[: x.size]
             x = freeze(x + delta)
         yield _length(delta) if is_finite(x) else np.inf
 

@@ -173,10 +173,11 @@ class Attackers:
         known = self.known.get(request.version)
         if known is None or not np.array_equal(known[0].start, request.start):
             requests = [
-                replace(request, client=member, data=member, session=-2 - request.version)
+                replace(request, client=member, data=member, session=-2 - request.version, memory=None)
                 for member in sorted(self.members)
             ]
-            known = self.known[request.version] = request, [engine.result(each) for each in requests]
+            deltas = [engine.result(each)[: request.start.size] for each in requests]
+            known = self.known[request.version] = request, deltas
             while len(self.known) > VERSIONS_KNOWN:
                 del self.known[next(iter(self.known))]
         return known[1]

@@ -42,6 +42,13 @@ class Population:
     `windows` says when each client is available: (client, from, to); without windows all clients always are.
     `hostile` says who attacks, and how.
     Where nothing is said of how long a session takes, it takes one second.
+
+    >>> import fedpace
+    >>> task = fedpace.tasks.quadratics([1.0, 2.0, 6.0])
+    >>> devices = fedpace.sim.Population(step_s=[0.1, 0.1, 2.0])
+    >>> run = fedpace.simulate(fedpace.algorithms.fedavg(steps=5), task, devices, rounds=2)
+    >>> run.virtual_seconds
+    20.0
     """
 
     solve_s: DeviceQuantity | None = None  # None: 0, or 1 where step_s and noise_s are 0 too
@@ -71,13 +78,8 @@ class Population:
         require_number(self.drop, "Population.drop", low=0, below=1, allowed="a probability in [0, 1)")
         if self.windows is not None:
             object.__setattr__(self, "windows", check_windows(self.windows))
-        allowed = "a fedpace.sim.Hostile, or None"
-        require(
-            self.hostile is None or isinstance(self.hostile, Hostile),
-            "Population.hostile",
-            self.hostile,
-            allowed,
-        )
+        attacks = self.hostile is None or isinstance(self.hostile, Hostile)
+        require(attacks, "Population.hostile", self.hostile, "a fedpace.sim.Hostile, or None")
 
     @classmethod
     def from_times(

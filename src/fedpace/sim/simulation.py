@@ -259,7 +259,7 @@ class Simulation:
             self._sent_down(number, parcel)
         if pay:
             begins += self.devices.download_s(number, parcel.size_bytes)
-        ends = begins + self.devices.compute_s(number, session.number, session.steps)
+        ends = begins + self.devices.compute_s(number, session.number, session.steps + session.beside)
         client.state.times = Times(self.now, begins, ends)
         self.state.tally.sessions += 1
         self._tell(Observer.began, number, session, self.now)

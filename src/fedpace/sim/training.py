@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from fedpace.client import Client, Session
 from fedpace.compute.protocol import Engine, Request
 from fedpace.local import at_step
@@ -43,7 +45,7 @@ class TrainingPromises:
                 self.announce(client, client.state.outbox)
 
     def result(self, client: Client, session: Session, tally: Tally) -> Vector:
-        """delta, now."""
+        """delta, now, and what its client keeps."""
         made = self._made.pop((client.number, session.number), None)
         if made is not None:
             return made
@@ -52,12 +54,13 @@ class TrainingPromises:
 
     def encoded(self, client: Client, session: Session, tally: Tally) -> tuple[Vector, Update]:
         """delta, now, and its frames: honest, or what a hostile client makes of it."""
-        delta = self.result(client, session, tally)
+        trained, size = self.result(client, session, tally), session.start.size
         if self.attackers is None:
-            return delta, client.encode(delta)
+            return trained[:size], client.encode(trained)
         asked = request(client, session)
-        delta = self.attackers.sent(delta, asked, self.engine)
-        update = client.state.upload = self.attackers.claimed(client.encode(delta), asked)
+        delta = self.attackers.sent(trained[:size], asked, self.engine)
+        sent = delta if trained.size == size else np.concatenate([delta, trained[size:]])
+        update = client.state.upload = self.attackers.claimed(client.encode(sent), asked)
         return delta, update
 
     def forget(self, client: Client, session: int) -> None:
@@ -78,4 +81,6 @@ def request(client: Client, session: Session) -> Request:
         steps=session.steps,
         seed=client.config.seed,
         correction=session.correction,
+        memory=session.memory,
+        beside=session.beside,
     )

@@ -60,6 +60,13 @@ def compare(
     `told(row, run)`: called as runs end. `words(row, seed)`: the arguments of `fedpace run` that make a run again.
 
     A run that diverges has no final values; the table counts it. (`fedpace.runs().study(NAME)` opens a saved study.)
+
+    >>> import fedpace
+    >>> task = fedpace.tasks.quadratics([1.0, 2.0, 6.0])
+    >>> rows = {"1 step": fedpace.algorithms.fedavg(steps=1), "10 steps": fedpace.algorithms.fedavg(steps=10)}
+    >>> study = fedpace.compare(rows, task, rounds=20, seeds=2)
+    >>> [round(each.run.final["distance"], 3) for each in study.rows["1 step"]]
+    [0.365, 0.365]
     """
     chosen, tasks = seeds_of(seeds), TaskOfSeed(task)
     require_count(workers, "workers")

@@ -43,6 +43,11 @@ def stop_from(text: str) -> Any:
     return _rebuilt(text, {}, "stop")
 
 
+def number_from(text: str) -> Any:
+    """A number, or None."""
+    return _rebuilt(text, {}, "a number")
+
+
 def population_from(text: str) -> Any:
     """The devices that print as `text`."""
     from fedpace.sim import distributions

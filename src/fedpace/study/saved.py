@@ -28,6 +28,7 @@ from fedpace.study.compare import TargetLike, target_of
 from fedpace.study.rebuild import (
     algorithm_from,
     evaluation_from,
+    number_from,
     population_from,
     stop_from,
     task_from,
@@ -165,6 +166,7 @@ class SavedRun:
             "seed": self.entry.seed,
             "evaluate_every": self.evaluate_every,
             "stop": self.stop,
+            "client_metrics_every": self.client_metrics_every,
         }
         return simulate(**parts, **asked, **options, store=StoreAs(self.name))
 
@@ -208,6 +210,12 @@ class SavedRun:
         return evaluation_from(self.entry.experiment.get("evaluate every", "None"))
 
     @property
+    def client_metrics_every(self) -> int | None:
+        """Server steps between measurements of its clients."""
+        every = number_from(self.entry.experiment.get("client metrics every", "None"))
+        return every if isinstance(every, int) else None
+
+    @property
     def stop(self) -> Any:
         """The rules that end it early, as `simulate` takes them."""
         return stop_from(self.entry.experiment.get("stop", "None"))
@@ -229,6 +237,8 @@ class SavedRun:
         require(not self.store.is_alive(self.entry), "a run to extend", self.name, "one nobody is working on")
         options = {"rounds": rounds, "evaluate_every": self.evaluate_every, "keep_models": False}
         options |= {} if self.stop is None else {"stop": self.stop}
+        every = self.client_metrics_every
+        options |= {} if every is None else {"client_metrics_every": every}
         about = identity(algorithm, task, population, self.entry.seed, None, **options)
         clear(self.store.folder(self.name))
         self.store.set(self.entry.id, "interrupted", note=f"extended to {rounds} steps")

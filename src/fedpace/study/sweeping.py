@@ -127,6 +127,12 @@ def sweep(
     stopped and counts as failed, and so does a point of which one seed failed.
     `task`, `seeds`, `workers` (None: one per core), `store`: as for `fedpace.compare`. `compute="ray"`: on a Ray
     cluster.
+
+    >>> import fedpace
+    >>> task = fedpace.tasks.quadratics([1.0, 2.0, 6.0])
+    >>> found = fedpace.sweep(fedpace.algorithms.fedavg, task, grid={"client_lr": [0.01, 0.1]}, rounds=20)
+    >>> found.best
+    {'client_lr': 0.1}
     """
     chosen, tasks, settled = seeds_of(seeds), TaskOfSeed(task), dict(fixed or {})
     first = tasks(chosen[0])

@@ -88,7 +88,7 @@ class Setup:
         task, note = self.task(seed), ""
         asked = {"rounds": self.rounds, "seed": seed, **self.options}
         traces = seed == self.seeds[0] and few_sessions(algorithm, task, self.rounds)
-        store = self._store_as(row, folder, seed)
+        store = self._store_as(row, folder, seed, settings=row if row != algorithm.name else "")
         try:
             run = simulate(
                 algorithm, task, self.population, **asked, traces=traces, observers=self.watch(), store=store
@@ -105,16 +105,17 @@ class Setup:
             replace(run, algorithm=bare), state, task.clients, note, described.experiment, described.about
         )
 
-    def _store_as(self, row: str, folder: str, seed: int) -> StoreAs | None:
+    def _store_as(self, row: str, folder: str, seed: int, settings: str) -> StoreAs | None:
         if not self.store:
             return None
         words = () if self.words is None else self.words(row, seed)
         about: dict[str, Any] = {"made_by": dict(self.made_by.get(row, {}))}
         if self.store is True:
-            return StoreAs(None, about, self.stopped_is_over, words)
+            return StoreAs(None, about, self.stopped_is_over, words, settings=settings)
         place = list(self.made_by).index(row) if row in self.made_by else 0
         about["study"] = {"name": self.store, "row": row, "place": place}
-        return StoreAs(f"{self.store}/{folder}/{seed}", about, self.stopped_is_over, words)
+        name = f"{self.store}/{folder}/{seed}"
+        return StoreAs(name, about, self.stopped_is_over, words, settings=settings)
 
 
 def few_sessions(algorithm: Algorithm, task: Task, rounds: int) -> bool:

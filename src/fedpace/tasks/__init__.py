@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MODELS",
+    "OUTSIDE",
     "PARTITIONS",
     "TASKS",
     "LoadedTask",
@@ -44,6 +45,11 @@ TASKS = {
     "cifar10": "60,000 photographs, 32x32 in colour, 10 classes",
     "cifar100": "60,000 photographs, 32x32 in colour, 100 classes",
     "shakespeare": "next character in Shakespeare's plays, split by speaking role",
+}
+
+OUTSIDE = {
+    "folder:PATH": "a folder of one file per client, .npz (x, y) or .csv, and test.npz or test.csv",
+    "leaf:PATH": "LEAF's JSON, such as FEMNIST's: a folder with train and test",
 }
 
 MODELS = {

@@ -17,8 +17,9 @@ from fedpace.tasks.examples import Batch, Examples
 from fedpace.tasks.fast.order import planned
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.images_last import as_given, can_be_last, channels_last
+from fedpace.tasks.kept_state import KeptState
 from fedpace.tasks.objective import Objective
-from fedpace.tasks.optimise import optimise
+from fedpace.tasks.optimise import made, optimise
 from fedpace.tasks.placed import session_batches
 from fedpace.tasks.scaling import LossScale
 from fedpace.vector import Vector
@@ -38,6 +39,7 @@ class AutogradSteps:
         self.flat, self.objective, self.device = flat, objective, flat.device
         able = trial is not None and can_be_last(flat, objective, trial)
         self.form: Callable[[Tensor], Tensor] = channels_last if able else as_given
+        self._kept: KeptState | None = None  # of the last rule
 
     def train(
         self, request: Request, examples: Callable[[], Examples], stopped: Stopped | None
@@ -49,7 +51,10 @@ class AutogradSteps:
         gradients = self._gradients(request, examples())
         self.flat.reset(start)
         correction = self._tensor(request.correction)
-        taken = descend(gradients, self.flat.vector, request.local, request.steps, correction, stopped)
+        frozen = request.frozen
+        taken = descend(
+            gradients, self.flat.vector, request.local, request.steps, correction, stopped, frozen
+        )
         return self.device.moved(self.flat.vector, start), taken
 
     def _optimised(
@@ -60,12 +65,24 @@ class AutogradSteps:
         require(
             fine, "precision", "fp16", f"float32 or bf16 with {request.local}, whose steps have no loss scale"
         )
-        batches = self._batches(request, examples)
+        batches, kept = self._batches(request, examples), self.kept_state(request.local)
         self.flat.reset(start)
+        optimizer = made(request.local, self.flat.outside(request.frozen))
+        if kept is not None and request.memory is not None:
+            kept.put(request.memory, optimizer)
         taken = optimise(
-            lambda: partial(self._loss, next(batches)), self.flat, request.local, request.steps, stopped
+            lambda: partial(self._loss, next(batches)), self.flat, optimizer, request.steps, stopped
         )
-        return self.device.moved(self.flat.vector, start), taken
+        delta = self.device.moved(self.flat.vector, start)
+        return delta if kept is None else np.concatenate([delta, kept.taken(optimizer)]), taken
+
+    def kept_state(self, local: Torch) -> KeptState | None:
+        """The optimizer state that sessions of this rule keep; None if they keep none."""
+        if not local.keep_state:
+            return None
+        if self._kept is None or self._kept.local != local:
+            self._kept = KeptState(local, self.flat)
+        return self._kept
 
     def _gradients(self, request: Request, examples: Examples) -> Callable[[], Tensor]:
         """The stochastic gradient of every next batch, at what the vector holds then."""

@@ -24,6 +24,12 @@ class ClientDatasets:
         self._room = max(2, MEMORY_BYTES // per_client)
         self._cache: dict[int, Tensors] = {}  # last used last; a cache of the method would keep itself alive
 
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, client: int) -> Tensors:
+        return self(client)
+
     def __call__(self, client: int) -> Tensors:
         found = self._cache.pop(client, None)
         if found is None:

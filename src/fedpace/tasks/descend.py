@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fedpace.local import SGD, Stopped, until
+from fedpace.vector import Spans
 
 
 @torch.no_grad()
@@ -18,16 +19,18 @@ def descend(
     steps: int,
     correction: Tensor | None = None,
     stopped: Stopped | None = None,
+    frozen: Spans = (),
 ) -> int:
     """Move `y` by `steps` steps of `local`, fewer if stopped; how many it were.
 
-    `gradient()` is the stochastic gradient at what `y` holds, in a tensor that may be written to.
+    `gradient()` is the stochastic gradient at what `y` holds, in a tensor that may be written to. `frozen` parts of
+    `y` stay as they are.
     """
     taken = 0
     start = y.clone() if local.prox_mu else None
     buffer = torch.zeros_like(y) if local.momentum else None
     for k in until(stopped, range(steps)):
-        g = clip_(gradient(), local.clip)
+        g = clip_(still_(gradient(), frozen), local.clip)
         if local.weight_decay:
             g.add_(y, alpha=local.weight_decay)
         if correction is not None:
@@ -35,6 +38,7 @@ def descend(
         if buffer is not None:
             buffer.mul_(local.momentum).add_(g)
             g = g.add_(buffer, alpha=local.momentum) if local.nesterov else buffer
+        still_(g, frozen)
         rate = local.rate(k)
         if start is None:
             y.add_(g, alpha=-rate)
@@ -43,6 +47,13 @@ def descend(
             y.add_(g, alpha=-rate).add_(pull, alpha=-rate * local.prox_mu)
         taken = k + 1
     return taken
+
+
+def still_(g: Tensor, frozen: Spans) -> Tensor:
+    """g, with zeros in place in the frozen parts."""
+    for low, high in frozen:
+        g[low:high] = 0
+    return g
 
 
 def clip_(g: Tensor, bound: float | None) -> Tensor:

@@ -28,7 +28,7 @@ def measured(module: nn.Module, objective: Objective, examples: Examples) -> dic
         size = min(BATCH, len(examples) - done)
         done += size
         output = objective.call(module, inputs)
-        whole.see(to_host(output), to_host(targets))
+        whole.see(to_host(objective.scores(output)), to_host(targets))
         for name, value in objective.means(output, targets).items():
             totals[name] += value * size
     return {name: total / len(examples) for name, total in totals.items()} | whole.values()

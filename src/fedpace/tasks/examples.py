@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -31,6 +31,14 @@ class Examples(Protocol):
         ...
 
 
+class ExamplesByClient(Protocol):
+    """One set of samples per client."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, client: int, /) -> Examples: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Tensors:
     """All samples in memory: inputs and targets along the first axis."""
@@ -53,6 +61,23 @@ def as_array(tensor: Tensor) -> npt.NDArray[np.generic]:
     """Its content as numpy can hold it: bfloat16 by its bits."""
     plain = tensor.detach().contiguous()
     return (plain.view(torch.int16) if plain.dtype == torch.bfloat16 else plain).numpy()
+
+
+def of_ends(examples: Examples) -> str:
+    """The fingerprint of samples that are not in memory: their number, the first and the last."""
+    with seeded():  # a sample may be drawn anew each time it is taken
+        ends = examples.take(np.array([0, len(examples) - 1]))
+    return f"{len(examples)} {[sha256(as_array(tensor)) for tensor in _tensors(ends)]}"
+
+
+def _tensors(value: object) -> list[Tensor]:
+    """All tensors in nested tuples, lists and dicts."""
+    if isinstance(value, Tensor):
+        return [value]
+    parts = (
+        value.values() if isinstance(value, Mapping) else value if isinstance(value, (tuple, list)) else ()
+    )
+    return [tensor for part in parts for tensor in _tensors(part)]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fedpace.compute.device import Device
 from fedpace.errors import ConfigError, require
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Layout, Spans, Vector
 
 DTYPES: dict[torch.dtype, type[np.float32] | type[np.float64]] = {
     torch.float32: np.float32,
@@ -67,6 +67,11 @@ class FlatModule:
         own = [p for p in module.parameters() if p.requires_grad]
         for p, low, high in zip(own, at, at[1:], strict=False):
             p.data = whole[low:high].view(p.shape)
+
+    def outside(self, spans: Spans) -> list[Tensor]:
+        """The parameters that do not lie in these parts of the vector."""
+        starts = zip(self.parameters, self.layout.offsets, strict=False)
+        return [p for p, at in starts if not any(low <= at < high for low, high in spans)]
 
     def trains(self, part: nn.Module) -> bool:
         """Whether a part of the module is in training mode during a session."""

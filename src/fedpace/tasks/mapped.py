@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import IterableDataset, Subset, TensorDataset, default_collate
+from torch.utils.data import IterableDataset, Subset, TensorDataset
 
 from fedpace.errors import ConfigError
+from fedpace.tasks.batch_form import PLAIN, BatchForm
 from fedpace.tasks.datasets.data import check_samples
-from fedpace.tasks.examples import Batch, Examples, Tensors, as_array, seeded
-from fedpace.tasks.fingerprint import sha256
-
-TARGETS = ("labels", "label", "targets", "target", "y")  # the keys that may hold it in a dict
+from fedpace.tasks.examples import Batch, Examples, Tensors, of_ends
+from fedpace.tasks.hugging_face import hugging_face
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,27 +24,26 @@ class Mapped:
     """Samples fetched one by one, when a batch needs them."""
 
     dataset: Any
+    form: BatchForm = BatchForm()
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def take(self, positions: npt.NDArray[np.int64]) -> Batch:
-        batch = default_collate([_plain(self.dataset[int(position)]) for position in positions])
-        return _divided(batch)
+        samples = [self.dataset[int(position)] for position in positions]
+        return self.form.divided(self.form.collated(samples))
 
     def fingerprint(self) -> str:
         """Of the number of samples, the first and the last."""
-        with seeded():  # a sample may be drawn anew each time it is taken
-            ends = self.take(np.array([0, len(self) - 1]))
-        return f"{len(self)} {[sha256(as_array(tensor)) for tensor in _tensors(ends)]}"
+        return of_ends(self)
 
 
-def examples(dataset: object, what: str) -> Examples:
+def examples(dataset: object, what: str, form: BatchForm = PLAIN) -> Examples:
     """`dataset` as examples: whole tensors where it holds such, else sample by sample."""
-    found = _in_memory(dataset)
+    found = _in_memory(dataset) if form == PLAIN else None
     if found is None:
         _require_map_style(dataset, what)
-        found = Mapped(dataset)
+        found = hugging_face(dataset, form) or Mapped(_by_number(dataset), form)
     if len(found) == 0:
         raise ConfigError(f"{what} must have samples; it has none")
     if isinstance(found, Tensors):
@@ -79,6 +77,11 @@ def _is_array(value: object) -> bool:
     return isinstance(value, (Tensor, np.ndarray)) and value.ndim > 0
 
 
+def _by_number(dataset: object) -> object:
+    """A pair of tensors has its samples side by side."""
+    return TensorDataset(*map(torch.as_tensor, dataset)) if is_tensors(dataset) else dataset  # type: ignore[call-overload]
+
+
 def _require_map_style(dataset: object, what: str) -> None:
     able = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
     if not able or isinstance(dataset, (IterableDataset, Mapping, str)):
@@ -86,33 +89,3 @@ def _require_map_style(dataset: object, what: str) -> None:
             f"{what} must be a map-style data set (a length, and samples by number) or a pair of tensors; "
             f"got {type(dataset).__name__}"
         )
-
-
-def _plain(sample: object) -> object:
-    """A sample whose lists of numbers, as Hugging Face's data sets have them, are tensors."""
-    if isinstance(sample, Mapping):
-        return {key: torch.as_tensor(v) if isinstance(v, list) else v for key, v in sample.items()}
-    return sample
-
-
-def _divided(batch: object) -> Batch:
-    """Inputs and targets."""
-    if isinstance(batch, Mapping):
-        key = next((key for key in TARGETS if key in batch), None)
-        if key is None:
-            raise ConfigError(f"a sample must have one of {', '.join(TARGETS)}; got {', '.join(batch)}")
-        return {name: part for name, part in batch.items() if name != key}, batch[key]
-    if not isinstance(batch, Sequence) or len(batch) < 2:
-        raise ConfigError(f"a sample must be (input, target) or a dict; got {type(batch).__name__}")
-    *inputs, target = batch
-    return (inputs[0] if len(inputs) == 1 else tuple(inputs)), target
-
-
-def _tensors(value: object) -> list[Tensor]:
-    """All tensors in nested tuples, lists and dicts."""
-    if isinstance(value, Tensor):
-        return [value]
-    parts = (
-        value.values() if isinstance(value, Mapping) else value if isinstance(value, (tuple, list)) else ()
-    )
-    return [tensor for part in parts for tensor in _tensors(part)]

@@ -9,6 +9,7 @@ from torch import nn
 
 from fedpace.errors import require
 from fedpace.tasks.flat import FlatModule
+from fedpace.tasks.statistics import batch_norm_parameters
 from fedpace.tasks.sums import channels_of, tensors_with
 from fedpace.vector import Vector, freeze
 
@@ -20,7 +21,7 @@ class ModelOnly:
         require(isinstance(model, nn.Module), "model", type(model).__name__, "a torch.nn.Module")
         self._flat = flat = FlatModule(model)
         self.name, self.layout, self._initial = type(model).__name__, flat.layout, freeze(flat.values())
-        self.normalisers = channels_of(flat)
+        self.normalisers, self.batch_norm = channels_of(flat), batch_norm_parameters(flat)
 
     def initial(self, seed: int) -> Vector:
         """The module's parameters as they were given, whatever the seed."""

@@ -20,19 +20,19 @@ from fedpace.tasks.flat import FlatModule
 def optimise(
     loss: Callable[[], Callable[[], Tensor]],
     flat: FlatModule,
-    local: Torch,
+    optimizer: Optimizer,
     steps: int,
     stopped: Stopped | None = None,
 ) -> int:
-    """Move the module's parameters by `steps` steps of a new optimizer, fewer if stopped; how many it were.
+    """Move the module's parameters by `steps` steps of an optimizer, fewer if stopped; how many it were.
 
     `loss()` takes the next batch and returns its loss as a function of what the parameters are then: an optimizer may
     ask for it more than once (LBFGS).
     """
-    optimizer, taken = made(local, flat.parameters), 0
+    taken, trained = 0, [p for group in optimizer.param_groups for p in group["params"]]
     try:
         for k in until(stopped, range(steps)):
-            optimizer.step(partial(_backward, loss(), flat.parameters))  # type: ignore[arg-type]
+            optimizer.step(partial(_backward, loss(), trained))  # type: ignore[arg-type]
             taken = k + 1
     finally:
         for p in flat.parameters:

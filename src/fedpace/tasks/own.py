@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,15 @@ from fedpace.compute.device import Device
 from fedpace.compute.device import device as chosen_device
 from fedpace.display import html
 from fedpace.errors import ConfigError, require
+from fedpace.tasks.batch_form import BatchForm, Collate
 from fedpace.tasks.datasets.data import check_labels
 from fedpace.tasks.examples import Examples, Tensors
 from fedpace.tasks.fingerprint import sha256
 from fedpace.tasks.flat import separated
+from fedpace.tasks.hugging_face import is_hugging_face
 from fedpace.tasks.mapped import examples, is_pair, is_tensors
-from fedpace.tasks.objective import Measure, Objective, Sum, accuracy, calling
+from fedpace.tasks.objective import Call, Measure, Objective, Sum, accuracy, calling
+from fedpace.tasks.own_loss import WithOwnLoss, logits, own_loss
 from fedpace.tasks.partition.html import split_html
 from fedpace.tasks.signature import signature
 from fedpace.tasks.torch_task import TorchTask
@@ -48,9 +52,11 @@ class OwnTask(TorchTask):
         made_of: tuple[Any, ...],
         device: Device | None = None,
         client_tests: list[Examples] | None = None,
+        collate_fn: Collate | None = None,
     ):
         self._model, self._data_sets, self._made_of = model, data, made_of
-        self.client_tests = client_tests
+        self._collate = collate_fn
+        self.client_tests, self._own_tests = client_tests, client_tests or []
         sizes = [len(part) for part in data]
         super().__init__(type(model).__name__, model, objective, sizes, data.__getitem__, test, device)
         self._flat.share(model, self._given)
@@ -60,7 +66,8 @@ class OwnTask(TorchTask):
         """Of the module with all its tensors, of losses and metrics, and of the data as far as it is in memory."""
         loss, _, _, metrics = self._made_of
         parts = [signature(self._model), signature(loss), signature(metrics)]
-        parts += [part.fingerprint() for part in (*self._data_sets, self.test, *(self.client_tests or ()))]
+        parts += [] if self._collate is None else [signature(self._collate)]
+        parts += [part.fingerprint() for part in (*self._data_sets, self.test, *self._own_tests)]
         return sha256(np.frombuffer("\n".join(parts).encode(), np.uint8))[:16]
 
     def __repr__(self) -> str:
@@ -78,18 +85,20 @@ class OwnTask(TorchTask):
         return split_html(self.name, np.stack(columns, axis=1), html.text(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return from_torch, (separated(self._model), *self._made_of, self.device)
+        again = partial(from_torch, collate_fn=self._collate)
+        return again, (separated(self._model), *self._made_of, self.device)
 
 
 def from_torch(
     model: nn.Module,
-    loss: Loss | Mapping[str, Loss],
+    loss: Loss | Mapping[str, Loss] | None,
     clients: Sequence[object],
     test: object,
     metrics: Mapping[str, Measure] | None = None,
     device: str | Device = "cpu",
     precision: str = "float32",
     trainable: str | Sequence[str] | None = None,
+    collate_fn: Collate | None = None,
 ) -> OwnTask:
     """A task from a module, starting at its present parameters; the module itself is never touched.
 
@@ -97,38 +106,56 @@ def from_torch(
     as torch's map-style data sets and Hugging Face's, or a pair of tensors. A tuple of two data sets is a client's
     training data and its own test data, which `run.client_metrics` is measured on (all clients have it, or none).
     A sample is (input, target), (input, ..., target), or a dict whose "labels", "label" or "target" is the target;
-    inputs in a dict reach the module by keyword. `loss(output, target)` is a mean over the batch; of several by name
-    the sum is minimised and each is measured. `metrics` are functions of all outputs and all targets of the test data,
-    or objects with `reset`, `update` and `compute`; they come beside accuracy, which is there where the targets are
-    classes.
+    inputs in a dict reach the module by keyword. `collate_fn` makes a batch of a list of samples, as for torch's
+    `DataLoader`. `loss(output, target)` is a mean over the batch; of several by name the sum is minimised and each is
+    measured. None: the module computes it itself, from a dict with its targets, and returns it as `output.loss`
+    (and its scores as `output.logits`), as Hugging Face's models do. `metrics` are functions of all outputs and all
+    targets of the test data, or objects with `reset`, `update` and `compute`; they come beside accuracy, which is
+    there where the targets are classes.
 
     Only parameters that require a gradient travel, tied ones once. BatchNorm's running statistics do not:
     they are renewed before an evaluation (`fedpace.tasks.statistics`). Parts of the module in evaluation
     mode stay in it while training, unless the whole module is. `device` and `precision` are those of `tasks.load`;
     where the module is now makes no difference. `trainable`: patterns of the names of those parameters that are
     trained and travel (`"lora_*"`, `"head.*"`; any part of a name between dots will do); all others are frozen.
+
+    >>> import torch
+    >>> from fedpace import tasks
+    >>> x = torch.randn(60, 4)
+    >>> y = (x[:, 0] > 0).long()
+    >>> clients = [(x[:20], y[:20]), (x[20:40], y[20:40])]
+    >>> task = tasks.from_torch(torch.nn.Linear(4, 2), torch.nn.functional.cross_entropy, clients, (x[40:], y[40:]))
+    >>> task.clients, task.layout.size
+    (2, 10)
     """
-    _require_in_place(model, loss)
+    _require_in_place(model, loss, clients, test)
     _require_list(clients)
     place = chosen_device(device, precision)
     model = copy.deepcopy(model).cpu()
     if trainable is not None:
         freeze_all_but(model, [trainable] if isinstance(trainable, str) else trainable)
     training, tests = _with_tests(clients)
-    data = [examples(part, f"client {k}") for k, part in enumerate(training)]
-    own_tests = [examples(part, f"test data of client {k}") for k, part in enumerate(tests)]
-    held_out = examples(test, "test data")
+    form = BatchForm(collate_fn, own_loss=loss is None)
+    data = [examples(part, f"client {k}", form) for k, part in enumerate(training)]
+    own_tests = [examples(part, f"test data of client {k}", form) for k, part in enumerate(tests)]
+    held_out = examples(test, "test data", form)
     objective = _objective(model, loss, metrics, data[0])
     if "accuracy" in objective.metrics:
         _check_classes(model, objective, data, held_out)
-    return OwnTask(model, objective, data, held_out, (loss, clients, test, metrics), place, own_tests or None)
+    made_of = (loss, clients, test, metrics)
+    return OwnTask(model, objective, data, held_out, made_of, place, own_tests or None, collate_fn)
 
 
-def _require_in_place(model: object, loss: object) -> None:
-    """Refuse a model and a loss in each other's place, and what is no module."""
-    swapped = _trains(loss) and not _trains(model)
-    order = "the model before the loss: from_torch(model, loss, clients, test)"
-    require(not swapped, "arguments", [type(model).__name__, type(loss).__name__], order)
+def _require_in_place(model: object, loss: object, clients: object, test: object) -> None:
+    """Refuse arguments in each other's place, and what is no module."""
+    early = _trains(loss) and not _trains(model)  # the loss comes before the model
+    late = callable(clients) and not hasattr(clients, "__len__")  # it comes after the data
+    no_list = (
+        is_tensors(clients) and isinstance(test, list) and not is_tensors(test)
+    )  # the test data comes first
+    got = ", ".join(type(each).__name__ for each in (model, loss, clients, test))
+    if early or late or no_list:
+        raise ConfigError(f"arguments must be in the order from_torch(model, loss, clients, test); got {got}")
     require(isinstance(model, nn.Module), "model", type(model).__name__, "a torch.nn.Module")
 
 
@@ -140,7 +167,7 @@ def _require_list(clients: object) -> None:
     """Refuse one data set, or a dictionary of them, in the place of a list."""
     got, allowed = type(clients).__name__, "a list of data sets, one per client"
     require(not isinstance(clients, Mapping), "clients", got, f"{allowed}: list(clients.values())")
-    one = isinstance(clients, Dataset | Tensor | Tensors) or is_tensors(clients)
+    one = isinstance(clients, Dataset | Tensor | Tensors) or is_tensors(clients) or is_hugging_face(clients)
     require(not one and hasattr(clients, "__len__"), "clients", f"one {got}", f"{allowed}: [clients]")
     require(len(clients) > 0, "clients", [], "data sets, at least one")  # type: ignore[arg-type]
 
@@ -157,17 +184,23 @@ def _with_tests(clients: Sequence[object]) -> tuple[Sequence[object], Sequence[o
 
 
 def _objective(
-    model: nn.Module, loss: Loss | Mapping[str, Loss], metrics: Mapping[str, Measure] | None, data: Examples
+    model: nn.Module,
+    loss: Loss | Mapping[str, Loss] | None,
+    metrics: Mapping[str, Measure] | None,
+    data: Examples,
 ) -> Objective:
     """The objective, tried on two samples."""
     inputs, target = data.take(np.arange(min(2, len(data))))
-    objective = Objective(Sum(dict(loss)) if isinstance(loss, Mapping) else loss, {}, calling(model, inputs))
+    objective = _minimised(loss, calling(model, inputs))
     output = _try_model(model, objective, inputs)
     _try_loss(objective, output, target)
-    own = dict(metrics or {})
+    own, scores = dict(metrics or {}), objective.scores(output)
+    require(
+        scores is not None or not own, "metrics", list(own), "None: the model returns no logits to measure"
+    )
     for name, metric in own.items():
-        try_metric(name, metric, output, target)
-    labelled = _are_classes(output, target) and "accuracy" not in own
+        try_metric(name, metric, scores, target)
+    labelled = _are_classes(scores, target) and "accuracy" not in own
     means = {"accuracy": accuracy} if labelled else {}
     parts = objective.loss.parts if isinstance(objective.loss, Sum) else {}
     require(
@@ -176,7 +209,13 @@ def _objective(
         "loss",
         "others: it is what is minimised",
     )
-    return Objective(objective.loss, {**parts, **means}, objective.call, own)
+    return replace(objective, metrics={**parts, **means}, whole=own)
+
+
+def _minimised(loss: Loss | Mapping[str, Loss] | None, call: Call) -> Objective:
+    if loss is None:
+        return Objective(own_loss, {}, WithOwnLoss(call), scores=logits)
+    return Objective(Sum(dict(loss)) if isinstance(loss, Mapping) else loss, {}, call)
 
 
 @torch.no_grad()
@@ -184,6 +223,8 @@ def _try_model(model: nn.Module, objective: Objective, inputs: Any) -> Any:
     tried = copy.deepcopy(model).eval()
     try:
         return objective.call(tried, inputs)
+    except ConfigError:
+        raise
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise ConfigError(f"model does not take its input {described(inputs)}: {_line(error)}") from error
 

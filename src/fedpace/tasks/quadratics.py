@@ -27,6 +27,7 @@ class Quadratics:
     """
 
     name = "quadratics"
+    freezes = True
 
     def __init__(self, centers: Vector, curvatures: Vector | None, weights: Vector | None, initial: Vector):
         self.centers, self.curvatures, self.weights = centers, curvatures, weights
@@ -54,6 +55,7 @@ class Quadratics:
             request.steps,
             stopped,
             request.correction,
+            request.frozen,
         )
 
     def gradient(self, client: int, x: Vector) -> Vector:
@@ -72,6 +74,10 @@ class Quadratics:
     def evaluate(self, x: Vector) -> Mapping[str, float]:
         """The weighted mean objective, and the distance of `x` from its minimum."""
         return {"loss": self.training_loss(x), "distance": float(np.linalg.norm(x - self.optimum))}
+
+    def evaluate_client(self, x: Vector, client: int) -> Mapping[str, float]:
+        """F_i of a client's own model."""
+        return {"loss": self.objective(client, x)}
 
     def training_loss(self, x: Vector) -> float:
         """Σ n_i F_i(x) / Σ n_i."""
@@ -116,6 +122,11 @@ def quadratics(
 
     `centers` b: (N,) or (N, d). `curvatures` H: None (identity), (N,) or (N, d, d). `weights`: real-valued
     sample counts, (N,). `initial`: a number or (d,).
+
+    >>> from fedpace import tasks
+    >>> task = tasks.quadratics([1.0, 2.0, 6.0])
+    >>> task.clients, float(task.optimum[0])
+    (3, 3.0)
     """
     b = _array(centers, "centers")
     require(b.ndim in (1, 2) and b.size > 0, "quadratics centers", b.shape, "of shape (N,) or (N, d)")

@@ -17,11 +17,13 @@ from torch import Tensor, nn
 
 from fedpace.errors import ConfigError
 from fedpace.tasks.examples import Examples
+from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import Objective
 
 CLIENTS, SAMPLES = 64, 32  # at most this many clients, with at most this many samples each
 
 Norm = nn.modules.batchnorm._NormBase
+Batch = nn.modules.batchnorm._BatchNorm
 
 
 def keeps_statistics(module: nn.Module) -> bool:
@@ -36,6 +38,12 @@ def normalisers(module: nn.Module) -> list[Norm]:
         for part in module.modules()
         if isinstance(part, Norm) and part.running_mean is not None and part.training
     ]
+
+
+def batch_norm_parameters(flat: FlatModule) -> tuple[str, ...]:
+    """The names of weights and biases of BatchNorm layers, as far as they are trained."""
+    layers = {name for name, part in flat.module.named_modules() if isinstance(part, Batch)}
+    return tuple(name for name in flat.layout.names if name.rpartition(".")[0] in layers)
 
 
 def panel(sizes: Sequence[int]) -> list[int]:

@@ -16,13 +16,13 @@ from fedpace.client_spread import ClientSpread
 from fedpace.compute.device import Device
 from fedpace.compute.protocol import Request, describe
 from fedpace.compute.threads import one_thread
-from fedpace.local import SGD, Stopped
+from fedpace.local import SGD, Stopped, Torch
 from fedpace.random import stream
 from fedpace.tasks.autograd import AutogradSteps
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.cost import multiply_accumulates
 from fedpace.tasks.evaluation import measured
-from fedpace.tasks.examples import Batch, Examples
+from fedpace.tasks.examples import Batch, Examples, ExamplesByClient
 from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
 from fedpace.tasks.fast.order import planned
@@ -33,6 +33,7 @@ from fedpace.tasks.placed import Placed
 from fedpace.tasks.statistics import (
     SAMPLES,
     Statistics,
+    batch_norm_parameters,
     keeps_statistics,
     normalisers,
     put,
@@ -53,7 +54,8 @@ class TorchTask:
     """
 
     stochastic = own_module = False
-    client_tests: Sequence[Examples] | None = None  # test data of the clients' own, where they have it
+    freezes = True
+    client_tests: ExamplesByClient | None = None  # test data of the clients' own, where they have it
 
     def __init__(
         self,
@@ -85,6 +87,11 @@ class TorchTask:
     @property
     def running_statistics(self) -> bool:
         return keeps_statistics(self._flat.module)
+
+    @property
+    def batch_norm(self) -> tuple[str, ...]:
+        """The trained parameters of BatchNorm layers, by name."""
+        return batch_norm_parameters(self._flat)
 
     @property
     def network(self) -> nn.Module:
@@ -159,7 +166,7 @@ class TorchTask:
 
     def _able(self, request: Request, data: Examples) -> Solver | None:
         """The solver, where it can do what is asked."""
-        known = request.steps and isinstance(request.local, SGD)
+        known = request.steps and isinstance(request.local, SGD) and not request.frozen
         able = known and self._solver is not None and self._solver.takes(data)
         return self._solver if able else None
 
@@ -180,7 +187,8 @@ class TorchTask:
 
     def lane(self, request: Request) -> int | None:
         """Requests with one local rule and different lanes may be computed together; None: each alone."""
-        able = request.steps and isinstance(request.local, SGD) and self._lanes is not None
+        known = request.steps and isinstance(request.local, SGD) and not request.frozen
+        able = known and self._lanes is not None
         return lane_of(request) if able else None
 
     def solve_together(self, requests: Sequence[Request]) -> list[Vector]:
@@ -213,6 +221,11 @@ class TorchTask:
         first = nullcontext() if self._solver is None else self._solver.compiling()
         with first:
             self.solve(Request(0, 0, self._given, 0, local, 1, seed=0, data=0))
+
+    def memory_size(self, local: Any) -> int:
+        """Entries of the optimizer state that a client keeps from one session to the next."""
+        kept = self._autograd.kept_state(local) if isinstance(local, Torch) else None
+        return 0 if kept is None else kept.size
 
     def reference(self, request: Request) -> Vector:
         """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""
@@ -299,6 +312,14 @@ class TorchTask:
         name = "accuracy" if "accuracy" in rows[0] else "loss"
         return ClientSpread(name, np.array([row[name] for row in rows]), higher_is_better=name == "accuracy")
 
+    def evaluate_client(self, x: Vector, client: int) -> Mapping[str, float]:
+        """Loss and metrics of a client's own model on its own test data, or else its training data.
+
+        Running statistics come from its own data as well.
+        """
+        with self._evaluating():
+            return self._on_own_test(client, self._show(x, client))
+
     def _on_own_data(self, client: int, shown: nn.Module) -> dict[str, float]:
         return measured(shown, self.objective, self._data_here(client))
 
@@ -325,12 +346,21 @@ class TorchTask:
         ):
             yield
 
-    def _show(self, x: Vector) -> nn.Module:
-        """The network with the parameters `x` and the statistics that go with them, ready to be evaluated."""
+    def _show(self, x: Vector, client: int | None = None) -> nn.Module:
+        """The network with the parameters `x` and the statistics that go with them, ready to be evaluated.
+
+        These are of all clients, or of one where it has the two samples that a variance takes.
+        """
         x = np.asarray(x, self._flat.dtype)
         if self._solver is not None and (shown := self._solver.network(x)) is not None:
             return shown
-        return self._set(x)
+        if client is None or self.sizes[client] < 2:
+            return self._set(x)
+        self._flat.reset(x)
+        if layers := normalisers(self.network):
+            own = self._data_here(client)
+            renew(self.network, layers, self.objective, [len(own)], lambda _: own)
+        return self.network.eval()
 
     def _set(self, x: Vector) -> nn.Module:
         """The network itself, as `_show` describes it."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from fedpace import logs
 from fedpace.errors import ConfigError
 from fedpace.tasks.objective import Measure
 
@@ -41,18 +41,26 @@ class WholeMetrics:
 
     def values(self) -> dict[str, float]:
         found = {name: _value(name, metric.compute) for name, metric in self._streaming.items()}  # type: ignore[attr-defined]
-        if self._at_once and self._room < 0:
-            names = ", ".join(self._at_once)
-            warnings.warn(
-                f"metrics {names} are left out: the outputs take more than {METRIC_MEMORY >> 30} GB; metrics with "
-                f"reset, update and compute need no memory",
-                stacklevel=2,
-            )
-        elif self._at_once:
-            outputs, targets = (_joined(list(part)) for part in zip(*self._seen, strict=True))
-            for name, metric in self._at_once.items():
-                found[name] = _value(name, metric, outputs, targets)
+        if self._at_once:
+            found |= self._of_all()
         return {name: value for name, value in found.items() if value is not None}
+
+    def _of_all(self) -> dict[str, float | None]:
+        """Those that see all outputs at once, where they can be kept and joined."""
+        why = f"the outputs take more than {METRIC_MEMORY >> 30} GB" if self._room < 0 else ""
+        if not why:
+            try:
+                outputs, targets = (_joined(list(part)) for part in zip(*self._seen, strict=True))
+                return {
+                    name: _value(name, metric, outputs, targets) for name, metric in self._at_once.items()
+                }
+            except RuntimeError:
+                why = "the outputs of different batches have different shapes"
+        names = ", ".join(self._at_once)
+        logs.warn(
+            f"metrics {names} are left out: {why}; metrics with reset, update and compute need no memory"
+        )
+        return {}
 
 
 def is_streaming(metric: object) -> bool:
@@ -79,7 +87,7 @@ def _value(name: str, metric: Any, *seen: Any) -> float | None:
     else:
         why = "" if math.isfinite(value) else f"it is {value}"
     if why:
-        warnings.warn(f"metric {name} could not be computed: {why}", stacklevel=2)
+        logs.warn(f"metric {name} could not be computed: {why}", stacklevel=2)
         return None
     return value
 

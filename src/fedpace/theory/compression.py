@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +27,7 @@ from fedpace.vector import Vector
 CACHE_DRAWS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
+class Quality(NamedTuple):
     """One round: the largest q of a client, γ, λ, and the share of lazy clients."""
 
     q: float
@@ -103,7 +101,7 @@ class _Judge:
         )
         self._remember(owed, sent, used)
         size = _norm(_mean(deltas.values())) or 1.0
-        return replace(found, gamma=found.gamma / size, lam=found.lam / size), _mean(used.values())
+        return found._replace(gamma=found.gamma / size, lam=found.lam / size), _mean(used.values())
 
     def _fires(self, client: int, c: Vector) -> bool:
         if self.lazy is None or client not in self.held or self.lazy.tau <= 0:

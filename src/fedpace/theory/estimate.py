@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ DESCENT_STEPS = 10  # of gradient descent at rate 1/(2L) between two models look
 POWER_STEPS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredConstants:
+class MeasuredConstant(NamedTuple):
     """One constant and how it was found."""
 
     name: str
@@ -39,17 +38,17 @@ class MeasuredConstants:
 class Estimates:
     """Everything that was measured on a task."""
 
-    smoothness: MeasuredConstants  # L
-    noise: MeasuredConstants  # σ²
-    spread: MeasuredConstants  # σ_g²
-    widest: MeasuredConstants  # ν²
-    gradient: MeasuredConstants  # G²
-    gap: MeasuredConstants  # F_0
-    radius: MeasuredConstants  # H
+    smoothness: MeasuredConstant  # L
+    noise: MeasuredConstant  # σ²
+    spread: MeasuredConstant  # σ_g²
+    widest: MeasuredConstant  # ν²
+    gradient: MeasuredConstant  # G²
+    gap: MeasuredConstant  # F_0
+    radius: MeasuredConstant  # H
     size: int  # d
 
     @property
-    def all(self) -> tuple[MeasuredConstants, ...]:
+    def all(self) -> tuple[MeasuredConstant, ...]:
         return (
             self.smoothness,
             self.noise,
@@ -83,17 +82,17 @@ def estimate(
     noise, largest = look.noise(points, gradients)
     power = f"largest curvature after {POWER_STEPS} power steps, {where}"
     return Estimates(
-        MeasuredConstants("L, smoothness", look.smoothness, power),
-        MeasuredConstants("sigma², gradient variance", noise, _batches(batch_size, batches, where)),
-        MeasuredConstants(
+        MeasuredConstant("L, smoothness", look.smoothness, power),
+        MeasuredConstant("sigma², gradient variance", noise, _batches(batch_size, batches, where)),
+        MeasuredConstant(
             "sigma_g², gradient heterogeneity", max(float(a.mean()) for a in apart), f"mean over {where}"
         ),
-        MeasuredConstants(
+        MeasuredConstant(
             "nu², largest deviation of a client gradient", max(float(a.max()) for a in apart), where
         ),
-        MeasuredConstants("G², squared gradient", largest, f"largest seen, {where}"),
+        MeasuredConstant("G², squared gradient", largest, f"largest seen, {where}"),
         _gap(task, points[0]),
-        MeasuredConstants(
+        MeasuredConstant(
             "H, largest norm of the model", max(float(np.linalg.norm(x)) for x in points), where
         ),
         int(task.layout.size),
@@ -176,19 +175,19 @@ def _batches(batch_size: int | None, batches: int, where: str) -> str:
     return f"largest of a client, {batches} batches of {batch_size or 'all its'} samples, {where}"
 
 
-def _gap(task: Any, x: Vector) -> MeasuredConstants:
+def _gap(task: Any, x: Vector) -> MeasuredConstant:
     """f(x_0) − f*: the training loss, less that at the optimum where it is known, else less 0."""
     if not hasattr(task, "training_loss"):
-        return MeasuredConstants(
+        return MeasuredConstant(
             "F_0, initial loss minus the optimum",
             float(task.evaluate(x)["loss"]),
             "test loss, best taken as 0",
         )
     loss = float(task.training_loss(x))
     if hasattr(task, "optimum"):
-        return MeasuredConstants(
+        return MeasuredConstant(
             "F_0, initial loss minus the optimum", loss - float(task.training_loss(task.optimum)), "exact"
         )
-    return MeasuredConstants(
+    return MeasuredConstant(
         "F_0, initial loss minus the optimum", loss, "training loss at the start, best taken as 0"
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
 
+from fedpace import logs
 from fedpace.errors import ConfigError, require, require_count, require_number
 from fedpace.server_opt import Momentum, Stages
 
@@ -79,7 +79,7 @@ def check(stages: Stages, *, strict: bool = False) -> None:
     if found and strict:
         raise ConfigError("stages must keep the constraints of multistage FedGM; got " + "; ".join(found))
     for violation in found:
-        warnings.warn(violation, ScheduleWarning, stacklevel=3)
+        logs.warn(violation, ScheduleWarning, stacklevel=3)
 
 
 def violations(stages: Stages) -> tuple[str, ...]:

@@ -34,6 +34,12 @@ def stability_limit(beta: float, nu: float, delays: Delays = 1) -> float:
 
     `delays`: R means uniform on 0..R−1 (1: no delay), a sequence the probabilities of 0, 1, 2, ...
     Few updates per step are stricter, because single delays scatter around their mean: `mean_square_limit`.
+
+    >>> from fedpace.theory import stability_limit
+    >>> stability_limit(beta=0.0, nu=0.0), round(stability_limit(beta=0.9, nu=1.0), 6)
+    (2.0, 38.0)
+    >>> round(stability_limit(beta=0.0, nu=0.0, delays=3), 3)
+    1.5
     """
     check_momentum(beta, nu)
     chances = probabilities(delays)

@@ -152,7 +152,13 @@ class Work:
 
 
 def chi_squared(p: Reals, w: Reals) -> float:
-    """χ²(p, w) over the clients that have a weight; infinite if one with a share has none."""
+    """χ²(p, w) over the clients that have a weight; infinite if one with a share has none.
+
+    >>> import numpy as np
+    >>> from fedpace.theory import chi_squared
+    >>> chi_squared(np.array([0.5, 0.5]), np.array([0.2, 0.8]))
+    0.5625
+    """
     if (w[p > 0] == 0).any():
         return math.inf
     used = w > 0

@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import time
+from argparse import ArgumentTypeError
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.deploy.deployed import CLIENTS, ROUNDS, TASK, Bed, made
 
 from deploy.pairs import joining, quick_client, run, serving, small, until
 from fedpace.cli import main
+from fedpace.cli.parser import address
 from fedpace.deploy import join_async, serve_async
 from fedpace.deploy.fleet.alarms import Surroundings, UpdateAlarms
 from fedpace.deploy.fleet.page import LONGEST_REQUEST, MetricsPage
@@ -63,7 +65,7 @@ def test_a_run_is_reported_from_its_first_moment_to_its_last(tmp_path: Path) -> 
     seen: list[FleetStatus] = []
     result = socket_run(tmp_path, FleetReports("night", [seen.append], every_s=0.001))
     first, last = seen[0], seen[-1]
-    assert (first.step, first.online, first.clients) == (0, 0, ())
+    assert (first.step, first.online) == (0, 0)
     assert [alarm.kind for alarm in first.alarms] == ["nobody_online"]
     assert last.step == last.steps == ROUNDS == len(result.history)
     assert [status.step for status in seen] == sorted(status.step for status in seen)
@@ -248,6 +250,13 @@ def test_an_address_that_is_taken_is_one_line(
         assert "--metrics must be an address that is free here" in capsys.readouterr().err
         assert main([*words, "99999"]) == 2
         assert "must be PORT or HOST:PORT, a port in 0..65535; got '99999'" in capsys.readouterr().err
+
+
+def test_a_port_alone_is_on_this_machine() -> None:
+    assert address("9100") == ("127.0.0.1", 9100) and address("[::1]:0") == ("::1", 0)
+    for wrong in ("", ":9100", "host:", "host:http", "host:65536", "-1"):
+        with pytest.raises(ArgumentTypeError, match="must be PORT or HOST:PORT"):
+            address(wrong)
 
 
 def test_a_run_over_sockets_shows_its_metrics_while_it_runs(tmp_path: Path) -> None:

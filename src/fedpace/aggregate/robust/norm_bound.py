@@ -32,6 +32,9 @@ class NormBound:
     def init(self, x: Vector, clients: int) -> Total:
         return Total()
 
+    def longest(self, state: Total) -> float:
+        return self.limit
+
     def add(self, update: Contribution, start: Vector, x: Vector, state: Total) -> Total:
         factor = update.count * discount(self.staleness, update.staleness)
         return state.plus(shortened(update.delta, self.limit), factor, update.count)

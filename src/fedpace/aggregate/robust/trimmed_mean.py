@@ -17,6 +17,13 @@ class TrimmedMean(Gathering):
     Yin et al. 2018, arXiv:1803.01498, Algorithm 1, option II. Breakdown point `trim`.
     Sign: deltas are displacements; the server adds Δ_t.
     Departures: of local updates instead of gradients.
+
+    >>> from dataclasses import replace
+    >>> from fedpace import aggregate, algorithms, simulate, tasks
+    >>> task = tasks.quadratics([1.0, 2.0, 3.0, 4.0, 1000.0])
+    >>> trimmed = replace(algorithms.fedavg(steps=1), aggregate=aggregate.TrimmedMean(0.2))
+    >>> round(float(simulate(trimmed, task, rounds=200).model[0]), 3)
+    3.0
     """
 
     trim: float = 0.1  # the share cut at each end

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, Any]]
 WORK = ("W1", "W2", "W3", "async", "W5", "W6", "W7")
-WHAT = (*WORK, "server", "codecs", "scale", "memory", "device", "startup", "tune")
+WHAT = (*WORK, "server", "codecs", "robust", "scale", "memory", "device", "startup", "tune")
 USUAL = ("W1", "W2", "W3", "async", "startup")
 
 
@@ -38,7 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--algorithm", default="fedavg", metavar="NAME", help="for tune (default: %(default)s)"
     )
     parser.add_argument(
-        "--parameters", type=count, default=100_000_000, metavar="N", help="for memory (default: %(default)s)"
+        "--parameters",
+        type=count,
+        metavar="N",
+        help="for memory (default: 100 million) and robust (10 million)",
+    )
+    parser.add_argument(
+        "--updates", type=count, default=100, metavar="N", help="for robust (default: %(default)s)"
     )
     add_options(parser)
     parser.set_defaults(rounds=5)
@@ -52,6 +58,8 @@ def command(args: argparse.Namespace) -> int:
     W5, W6, W7          the same for modules of one's own: tanh MLP, transformer, ResNet (and ResNet-18)
     server, codecs      a server step of 100 million parameters against streaming the same bytes; codecs
                         against one copy
+    robust              the robust rules on 100 updates of 10 million parameters (--updates, --parameters), against
+                        numpy's median and mean, and their peak memory
     scale               one million clients, one thousand of them per round
     memory              peak memory of two rounds, in model sizes (--parameters)
     device              seconds per round of every workload on the CPU and on --device
@@ -140,11 +148,12 @@ def _w7(args: argparse.Namespace) -> Rows:
 def _memory(args: argparse.Namespace) -> Rows:
     from fedpace.bench import memory
 
-    results = memory.measure(args.parameters)
+    parameters = args.parameters or memory.PARAMETERS
+    results = memory.measure(parameters)
     rows = [
         (r.algorithm, f"{r.peak_bytes / 1e9:.2f}", f"{r.model_sizes:.1f}", str(r.target)) for r in results
     ]
-    show.table((f"{args.parameters:,} parameters", "GB", "model sizes", "target"), rows, "lrrr")
+    show.table((f"{parameters:,} parameters", "GB", "model sizes", "target"), rows, "lrrr")
     return [asdict(result) for result in results]
 
 
@@ -172,6 +181,21 @@ def _codecs(args: argparse.Namespace) -> Rows:
     results = codecs.measure(repeats=args.repeats)
     rows = [(r.codec, f"{r.encode:.2f}", f"{r.decode:.2f}", f"{r.share:.4f}") for r in results]
     show.table(("10 million values, in copies", "encode", "decode", "bytes of dense"), rows, "lrrr")
+    return [asdict(result) for result in results]
+
+
+def _robust(args: argparse.Namespace) -> Rows:
+    from fedpace.bench import robust
+
+    parameters = args.parameters or robust.SIZE
+    results = list(robust.measure(parameters, args.updates, args.repeats))
+    rows = [
+        (r.rule, f"{r.seconds:.2f}", f"{r.of_median:.2f}", f"{r.of_mean:.1f}", f"{r.memory:.2f}")
+        for r in results
+    ]
+    title = f"{args.updates} updates of {parameters:,} parameters"
+    header = (title, "s", "of numpy's median", "of its mean", "memory")
+    show.table(header, rows, "lrrrr", caption=f"memory: peak in the updates' bytes; target: {robust.MOST}")
     return [asdict(result) for result in results]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedpace.cli import show
-from fedpace.cli.parser import count, seed
+from fedpace.cli.parser import DefaultCount, count, seed
 from fedpace.disk.home import data_cache
 from fedpace.errors import ConfigError
 
@@ -19,9 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("list", help="list the data sets, and which are downloaded")
     get = actions.add_parser("get", help="download a data set into the cache")
-    get.add_argument("name", metavar="NAME")
+    get.add_argument("name", metavar="NAME", help="a data set")
     take = actions.add_parser("import", help="import a data set from a file or folder into the cache")
-    take.add_argument("name", metavar="NAME")
+    take.add_argument("name", metavar="NAME", help="a data set")
     take.add_argument("path", metavar="PATH", type=Path, help="idx, idx.gz, npz, CIFAR batches, PNG strips")
     check = actions.add_parser("check", help="verify the cache against its checksums")
     check.add_argument("names", metavar="NAME", nargs="*", help="default: all in the cache")
@@ -29,8 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
-    parser.add_argument("--clients", type=count, default=100, metavar="N", help="default: %(default)s")
+    parser.add_argument("name", metavar="NAME", help="a data set")
+    parser.add_argument(
+        "--clients", type=count, default=DefaultCount(100), metavar="N", help="default: %(default)s"
+    )
     parser.add_argument("--partition", metavar="RULE", help="default: the data set's own")
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="picture (.png, .svg, .pdf)")
@@ -91,14 +93,16 @@ def _show(args: argparse.Namespace) -> None:
     from fedpace.disk.files import require_writable
     from fedpace.random import stream
     from fedpace.record.report.plot import save
-    from fedpace.tasks.named import read, task_defaults
+    from fedpace.tasks.named import default_partition, read
     from fedpace.tasks.partition import partition
     from fedpace.tasks.picture import split_picture
 
-    rule = partition(args.partition or task_defaults(args.name).partition)
+    rule = partition(args.partition or default_partition(args.name))
     if args.output is not None:
         require_writable(args.output, "--output")
     data = read(args.name, args.clients, args.seed)
+    if isinstance(args.clients, DefaultCount):
+        args.clients = getattr(rule, "clients", 0) or data.own_clients or args.clients
     parts = rule.split(data.labels(), data.groups_train, args.clients, stream(args.seed, "partition"))
     counts = data.counts(parts)
     held = (counts > 0).sum(axis=0)

@@ -1,4 +1,4 @@
-"""fedpace deploy new | try | request | enrol | revoke | renew"""
+"""fedpace deploy new | try | request | enrol | revoke | renew | measure | predict | doctor"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedpace.cli import deployed
+from fedpace.cli import deployed, doctoring, predicting
 from fedpace.cli.parser import count
 from fedpace.cli.parser import seed as client_number
 from fedpace.errors import ConfigError
@@ -37,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--also", action="append", default=[], metavar="HOST", help="another name of the server (repeatable)"
     )
 
+    new.add_argument("--flower", action="store_true", help="an app for Flower's SuperNodes and simulation")
+
     trial = action("try", "Run a study on this machine: the server and N clients as processes.", _try)
     trial.add_argument("study", metavar="STUDY", help="a folder of `fedpace deploy new`")
     trial.add_argument(
@@ -59,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
     revoke = action("revoke", "Refuse a client from now on, on live connections too.", _revoke)
-    revoke.add_argument("client", type=client_number, metavar="NUMBER")
+    revoke.add_argument("client", type=client_number, metavar="NUMBER", help="the client")
     _add_study(revoke)
 
     renew = action("renew", "Certify a client's key, or the server, for another year.", _renew)
@@ -68,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--also", action="append", default=[], metavar="HOST", help="another name of the server"
     )
     _add_study(renew)
+
+    predicting.add_actions(action)
+    doctoring.add_action(action)
 
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
@@ -86,11 +91,24 @@ def command(args: argparse.Namespace) -> int:
 
 
 def _new(args: argparse.Namespace) -> int:
+    if args.flower:
+        return _new_app(args)
     from fedpace.deploy.projects.templates import new_study
 
     for path in new_study(args.study, args.address, args.also, _now()):
         print(path)
     print(f"\nfedpace deploy try {args.study} -n 4   runs it on this machine")
+    return 0
+
+
+def _new_app(args: argparse.Namespace) -> int:
+    from fedpace.deploy.flower.templates import new_app
+
+    for path in new_app(args.study):
+        print(path)
+    print(
+        f'\nflwr run {args.study} --stream --federation-config "num-supernodes=4"   runs it on this machine'
+    )
     return 0
 
 

@@ -45,7 +45,8 @@ def command(args: argparse.Namespace) -> int:
 
     Connects outwards only, trains what the plan says, and reconnects for ever. A client that was away when the run
     ended finds no server any more: --give-up-after ends it. The data stay here: what is sent are updates, sums for
-    running statistics, and how many samples there are. A key's passphrase is read from FEDPACE_PASSPHRASE.
+    running statistics, how many samples there are, and how long training took.
+    A key's passphrase is read from FEDPACE_PASSPHRASE.
     """
     from fedpace.deploy.identity.bundles import read_bundle
     from fedpace.deploy.projects.joining import connecting, connecting_insecurely, join_study

@@ -11,6 +11,7 @@ from fedpace.cli import show
 from fedpace.cli.experiment import algorithm_functions
 from fedpace.cli.parameters import MEANINGS
 from fedpace.cli.population import FORMS
+from fedpace.cli.wrapping import filled
 from fedpace.errors import unknown
 
 
@@ -43,9 +44,9 @@ def _algorithms() -> None:
 
 
 def _tasks() -> None:
-    from fedpace.tasks import TASKS
+    from fedpace.tasks import OUTSIDE, TASKS
 
-    show.table(("task", "description"), sorted(TASKS.items()), align="lt")
+    show.table(("task", "description"), [*sorted(TASKS.items()), *OUTSIDE.items()], align="lt")
 
 
 def _models() -> None:
@@ -78,11 +79,11 @@ def _one_algorithm(name: str) -> None:
     functions = algorithm_functions()
     if name not in functions:
         raise unknown("what to list", name, (*SECTIONS, *functions))
-    print(f"{name}: {inspect.getdoc(functions[name])}\n")
+    print(filled(f"{name}: {_description(functions[name])}"), end="\n\n")
     parameters = inspect.signature(functions[name]).parameters.values()
     rows = [(p.name, _default(p), MEANINGS.get(p.name, "")) for p in parameters]
     show.table(("--set NAME=VALUE", "default", "description"), rows, align="llt")
-    print("", *citations.papers(name), sep="\n")
+    print("", *(filled(str(paper)) for paper in citations.papers(name)), sep="\n")
 
 
 def _default(parameter: inspect.Parameter) -> str:
@@ -90,6 +91,11 @@ def _default(parameter: inspect.Parameter) -> str:
     if parameter.default is parameter.empty:
         return "required"
     return "none" if parameter.default is None else str(parameter.default)
+
+
+def _description(function: Callable[..., object]) -> str:
+    """Its docstring, without examples for Python."""
+    return (inspect.getdoc(function) or "").partition("\n\n>>> ")[0]
 
 
 def _first_line(function: Callable[..., object]) -> str:

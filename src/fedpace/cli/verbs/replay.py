@@ -34,8 +34,8 @@ def command(args: argparse.Namespace) -> int:
     from fedpace.deploy.replay import replay
 
     output.require_writable(args)
-    folder = _folder(args.run)
-    program = _program(args, folder)
+    folder = deployed.journal_folder(args.run)
+    program = deployed.program_of(args.data, folder)
     task = None
     if args.retrain:
         if program is None:
@@ -55,36 +55,6 @@ def _summary(again: Replay) -> str:
         same = again.retrained - len(again.different)
         trained = f"; {same:,} of {again.retrained:,} updates trained again to the same bytes"
     return f"replayed {again.inputs:,} inputs{began}{trained}; model {again.run.summary['model_sha256']}"
-
-
-def _folder(run: str) -> Path:
-    """The server's folder: RUN itself, the only run in a study, or what the store knows under that name."""
-    from fedpace.deploy.genesis import NAME
-    from fedpace.deploy.projects.serving import RUNS
-    from fedpace.record.store.store import Store
-
-    place = Path(run)
-    if (place / NAME).is_file():
-        return place
-    found = sorted(path.parent for path in (place / RUNS).glob(f"*/{NAME}"))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ConfigError(f"RUN must be one of {', '.join(map(str, found))}; got {run!r}")
-    known = Store().find(run) if "\0" not in run else None
-    deployment = None if known is None else known.about.get("deployment")
-    if not isinstance(deployment, str):
-        raise ConfigError(f"RUN must be a deployed run, by name or folder; got {run!r}")
-    return Path(deployment)
-
-
-def _program(args: argparse.Namespace, folder: Path) -> Program | None:
-    from fedpace.deploy.projects.program import Program
-    from fedpace.deploy.projects.settings import CLIENT_FILE
-
-    beside = folder.parent.parent / CLIENT_FILE
-    path = Path(args.data) if args.data else beside
-    return Program(path) if args.data or beside.is_file() else None
 
 
 def _clients(folder: Path, program: Program) -> int:

@@ -11,23 +11,24 @@ from fedpace.cli.experiment import add_modules
 from fedpace.cli.experiment_file import SUFFIX
 from fedpace.cli.parser import Parser
 from fedpace.errors import ConfigError
-from fedpace.untrusted import visible
+from fedpace.untrusted import short_lists, visible
 
 if TYPE_CHECKING:
     from fedpace.record.rows import Listed
     from fedpace.record.store.store import Entry, Store
 
-HEADER = ("name", "algorithm", "task", "seed", "steps", "accuracy", "loss", "state", "started")
-DROPPABLE = ("started", "loss", "task", "seed", "algorithm", "accuracy", "steps")  # where lines are short
+HEADER = ("name", "algorithm", "settings", "task", "seed", "steps", "accuracy", "loss", "state", "started")
+DROPPABLE = ("started", "loss", "task", "seed", "algorithm", "steps", "accuracy")  # where lines are short
+MOST_SETTINGS = 32  # letters of a run's parameters
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
     verbs.add_parser("list", help="all runs, the newest last (also without any action)")
     one = verbs.add_parser("show", help="one run: configuration, machine, result")
-    one.add_argument("name", metavar="NAME")
+    one.add_argument("name", metavar="NAME", help="a name from `fedpace runs list`")
     gone = verbs.add_parser("delete", help="delete runs and their files")
-    gone.add_argument("names", metavar="NAME", nargs="+")
+    gone.add_argument("names", metavar="NAME", nargs="+", help="names from `fedpace runs list`")
     out = verbs.add_parser("export", help="histories as one table, or a run as an experiment file")
     out.add_argument("names", metavar="NAME", nargs="*", help="default: all")
     out.add_argument(
@@ -69,7 +70,7 @@ def command(args: argparse.Namespace) -> int:
 def _list(store: Store) -> None:
     lines = [_row(store, run) for run in store.listing()]
     if lines:
-        listing.lines(HEADER, lines, align="lllrrrrll", droppable=DROPPABLE)
+        listing.lines(HEADER, lines, align="llllrrrrll", droppable=DROPPABLE)
     else:
         print(f"no saved runs in {store.home}")
 
@@ -78,6 +79,7 @@ def _row(store: Store, run: Listed) -> tuple[str, ...]:
     return (
         run.name,
         run.algorithm,
+        listing.shortened(short_lists(run.settings), MOST_SETTINGS),
         run.task,
         str(run.seed),
         f"{run.steps}/{run.rounds}",
@@ -100,8 +102,11 @@ def _show(store: Store, entry: Entry) -> None:
     print(entry.name)
     for name, text in facts:
         if text:
-            print(visible(f"  {name:<15}{text}"))
+            print(visible(f"  {name:<15}{short_lists(text)}"))
     run = artifacts.load(store, entry)
+    if len(run.client_metrics) > 1:
+        steps = short_lists(", ".join(map(str, run.client_metrics)))
+        print(f"  {'clients':<15}measured after steps {steps}")
     if run.history:
         print()
         show.result(run)

@@ -107,10 +107,12 @@ class Identities:
         return _load_all(path)
 
     def warnings(self, now: datetime) -> list[str]:
-        """Certificates that expire within 30 days."""
+        """Certificates that expire within 30 days, and are not revoked."""
         own = [("the authority", self.folder / AUTHORITY), ("the server", self.folder / SERVER)]
         issued = [(f"client {file.stem}", file) for file in sorted((self.folder / CLIENTS).glob("*.pem"))]
-        return expiry_warnings(((name, _load(file)) for name, file in own + issued), now)
+        revoked = RevocationList(self.folder / REVOKED).revoked
+        loaded = [(name, _load(file)) for name, file in own + issued]
+        return expiry_warnings((each for each in loaded if fingerprint(each[1]) not in revoked), now)
 
     @property
     def server(self) -> str:

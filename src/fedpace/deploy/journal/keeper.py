@@ -244,7 +244,7 @@ def restore(files: FileLayer, coordinator: Coordinator) -> int:
                 or head["run"] != coordinator.envelope.run.hex()
             ):
                 continue
-            coordinator.state = put_server(tree, coordinator.server, CoordinatorState())
+            coordinator.resume(put_server(tree, coordinator.server, CoordinatorState()))
             return coordinator.state.position
         except CheckpointError:
             continue  # the one before it takes a longer way to the same state

@@ -41,6 +41,11 @@ class Program:
         require(isinstance(found, Mapping), f"{self.path.name}: rules", found, "a dict of names and rules")
         return {str(name): rule for name, rule in found.items()}
 
+    @property
+    def decides(self) -> bool:
+        """Whether it has a say in anything but model and data."""
+        return not {"accept", "steps", "rules"}.isdisjoint(self._names)
+
     def owner(self, expect: str | None = None) -> Owner:
         chosen = {name: self._names[name] for name in ("accept", "steps") if name in self._names}
         return Owner(**chosen, rules=self.rules, expect=expect)

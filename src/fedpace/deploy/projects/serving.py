@@ -20,6 +20,7 @@ from fedpace.deploy.projects.program import Program
 from fedpace.deploy.projects.settings import CLIENT_FILE, Settings, read_settings
 from fedpace.deploy.projects.templates import IDENTITIES
 from fedpace.deploy.running import serve
+from fedpace.deploy.transport import ServerTransport
 from fedpace.deploy.websocket.server import WebsocketServer
 from fedpace.errors import ConfigError
 from fedpace.record import Run, fleet
@@ -59,7 +60,9 @@ class StudyFolder:
         """The server's folder for a run of this name."""
         return self.settings.folder / RUNS / name
 
-    def listening(self, identities: Identities | None, where: tuple[str, int] | None = None) -> Listen:
+    def listening(
+        self, identities: Identities | None, where: tuple[str, int] | None = None
+    ) -> Callable[[], Awaitable[WebsocketServer]]:
         """Opens the transport; without identities on this machine only."""
 
         async def listen() -> WebsocketServer:
@@ -72,7 +75,7 @@ class StudyFolder:
         return listen
 
 
-Listen = Callable[[], Awaitable[WebsocketServer]]
+Listen = Callable[[], Awaitable[ServerTransport]]
 
 
 def serve_study(

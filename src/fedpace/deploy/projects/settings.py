@@ -41,7 +41,7 @@ _SHAPES: dict[str, dict[str, object]] = {
     },
     "rules": dict.fromkeys(RULES, str),
     "server": {"listen": str, "address": str},
-    "journal": {"mode": str, "checkpoint_steps": Whole, "most_bytes": Whole, "reserve_bytes": Whole},
+    "journal": {"mode": str, "every_s": Number, "max_bytes": Whole, "reserve_bytes": Whole},
     "patience": dict.fromkeys(Patience.__dataclass_fields__, Number),
 }
 _NEEDED = ("algorithm", "clients", "rounds")

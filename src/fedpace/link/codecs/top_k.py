@@ -22,6 +22,13 @@ class TopK:
     Contraction: ||C(v) - v||^2 <= (1 - k/d) ||v||^2, a little more when values are rounded.
     Wire: SPARSE; values in the vector's own type unless `values` says otherwise, indices in the encoding
     that comes out smallest. Zeros are never sent. Bound to a layout, k of every tensor.
+
+    >>> import numpy as np
+    >>> from fedpace.link import TopK
+    >>> codec, v = TopK(ratio=0.25), np.array([0.1, -3.0, 0.2, 0.5], np.float32)
+    >>> frame = codec.encode(v, np.random.default_rng(0))
+    >>> len(frame), codec.decode(frame, v.size)
+    (29, array([ 0., -3.,  0.,  0.], dtype=float32))
     """
 
     ratio: float

@@ -8,6 +8,7 @@ import numpy as np
 
 from fedpace.errors import require, require_count
 from fedpace.link.codecs.dense import decode_dense, encode_dense
+from fedpace.link.downlinks.first_contact import FirstModelSent
 from fedpace.link.protocol import Codec, Context
 from fedpace.link.uplinks.error_feedback import ErrorFeedback
 from fedpace.link.uplinks.lazy import Held, Lazy
@@ -33,7 +34,7 @@ class CompressedModelState:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CompressedModel:
+class CompressedModel(FirstModelSent):
     """Compress x_t + E_i for client i, apply the lazy rule as an uplink does; E_i becomes the undelivered rest.
 
     Wire: ref is the number of frames that this client was sent before, so that it notices a lost one.
@@ -92,12 +93,6 @@ class CompressedModel:
         frame, held = link.send(x, before, context, rng)
         state.clients[client] = Contact(count + 1, held)
         return frame if isinstance(frame, Phantom) else wire.stamp(frame, round=version, ref=count), state
-
-    def seeds(self, client: int, state: CompressedModelState) -> bool:
-        return False
-
-    def seeded(self, x: Vector) -> None:
-        return None
 
     def forget(self, client: int, state: CompressedModelState) -> CompressedModelState:
         state.clients.pop(client, None)

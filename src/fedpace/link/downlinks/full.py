@@ -8,6 +8,7 @@ import numpy as np
 
 from fedpace.errors import ConfigError
 from fedpace.link.codecs.dense import Dense, decode_unflagged, encode_stamped
+from fedpace.link.downlinks.first_contact import FirstModelSent
 from fedpace.link.protocol import Codec, Downlink
 from fedpace.vector import Vector
 
@@ -19,7 +20,7 @@ class FullState:
 
 
 @dataclass(frozen=True, slots=True)
-class Full:
+class Full(FirstModelSent):
     """One frame per version, made when the version is published and sent to each client that retrieves it.
 
     A past version (Replayed) is encoded on request.
@@ -43,12 +44,6 @@ class Full:
         if version == state.version:
             return state.frame, state
         return encode_stamped(self.codec, x, rng, version), state
-
-    def seeds(self, client: int, state: FullState) -> bool:
-        return False
-
-    def seeded(self, x: Vector) -> None:
-        return None
 
     def forget(self, client: int, state: FullState) -> FullState:
         return state

@@ -11,6 +11,7 @@ import numpy as np
 from fedpace.errors import ConfigError, require_count, require_number
 from fedpace.link.codecs.dense import Dense, encode_dense
 from fedpace.link.downlinks import replica
+from fedpace.link.downlinks.first_contact import FirstModelSent
 from fedpace.link.downlinks.replica import Replica
 from fedpace.link.uplinks import thresholds
 from fedpace.link.wire import frame as wire
@@ -27,7 +28,7 @@ class LazyModelState:
 
 
 @dataclass(frozen=True, slots=True)
-class LazyModel:
+class LazyModel(FirstModelSent):
     """SKIP while lipschitz^2 ||x_t - h_i||^2 <= tau^2 mean of the last R squared steps; else the whole model.
 
     Chen, Giannakis, Sun & Yin 2018, LAG-PS (equation 2 of "Bidirectional communication-efficient non-convex adaptive
@@ -79,12 +80,6 @@ class LazyModel:
             return wire.build(Kind.SKIP, round=version, ref=held.version), state
         state.clients[client] = Replica(replica.number(version, 0), x)
         return state.frame, state
-
-    def seeds(self, client: int, state: LazyModelState) -> bool:
-        return False
-
-    def seeded(self, x: Vector) -> None:
-        return None
 
     def forget(self, client: int, state: LazyModelState) -> LazyModelState:
         state.clients.pop(client, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fedpace.client_spread import ClientSpread
 from fedpace.sim.observer import Activity, Fate, Observer, StepRecord
 from fedpace.vector import Vector
 
@@ -19,6 +20,7 @@ class History(Observer):
         self.models: list[Vector] | None = [] if keep_models else None
         self.activities: list[Activity] = []
         self.fates: list[Fate] = []
+        self.client_metrics: dict[int, ClientSpread] = {}  # by version, where clients were measured
 
     def wants(self, hook: str) -> bool:
         return super().wants(hook) and (self._traces or hook not in ("activity", "fate"))

@@ -44,7 +44,7 @@ def _cost(run: Run) -> Iterator[tuple[str, str]]:
         yield "evaluated", "never" if run.evaluated is None else f"last at step {run.evaluated:,}"
     if run.stopped is not None:
         yield "stopped", html.text(run.stopped)
-    yield "virtual time", format_seconds(run.virtual_seconds)
+    yield run.clock, format_seconds(run.virtual_seconds)
     yield "sent up", format_bytes(run.bytes_up)
     yield "sent down", format_bytes(run.bytes_down)
     if "real_seconds" in run.summary:

@@ -31,7 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Run:
-    """One experiment: configuration, history, final model and cost."""
+    """One experiment: configuration, history, final model and cost.
+
+    >>> import fedpace
+    >>> task = fedpace.tasks.quadratics([1.0, 2.0, 6.0])
+    >>> run = fedpace.simulate(fedpace.algorithms.fedavg(steps=2), task, rounds=3)
+    >>> [record.version for record in run.history], run.bytes_up, sorted(run.metrics)
+    ([1, 2, 3], 252, ['distance', 'loss'])
+    """
 
     algorithm: Algorithm
     task: str
@@ -85,6 +92,11 @@ class Run:
         return self.history[-1].virtual_seconds if self.history else 0.0
 
     @property
+    def clock(self) -> str:
+        """What its seconds are: virtual time, or just time in a deployment."""
+        return "time" if self.summary.get("compute") == "deployed" else "virtual time"
+
+    @property
     def bytes_up(self) -> int:
         return sum(record.bytes_up for record in self.history)
 
@@ -110,7 +122,7 @@ class Run:
         earlier = f" (at step {self.evaluated})" if self.evaluated not in (None, len(self.history)) else ""
         return (
             f"{self.name} on {self.task}: {metrics}{earlier} after {len(self.history)} steps,"
-            f" {format_seconds(self.virtual_seconds)} of virtual time,"
+            f" {format_seconds(self.virtual_seconds)} of {self.clock},"
             f" {format_bytes(self.bytes_up)} up and {format_bytes(self.bytes_down)} down"
         )
 
@@ -188,14 +200,17 @@ class Run:
     def save(self, folder: str | Path | None = None) -> Path:
         """Write `run.json`, `model.safetensors` (tensors by name) and, where kept, `models.safetensors`.
 
-        Without a folder, into one here that is named after algorithm, task and seed.
+        The model of a private run carries its account. Without a folder, into one here that is named after algorithm,
+        task and seed.
         """
         from safetensors.numpy import save
+
+        from fedpace.record.run import model_file
 
         own = f"{self.name or 'custom'}-{self.task}-{self.seed}"
         target = files.require_folder(own if folder is None else folder, "folder to save to")
         files.write(target / "run.json", self.to_json().encode())
-        files.write(target / "model.safetensors", save(self.arrays()))
+        files.write(target / "model.safetensors", model_file.encode(self.arrays(), self.privacy))
         if self.models is not None:
             each = {str(record.version): x for record, x in zip(self.history, self.models, strict=True)}
             files.write(target / "models.safetensors", save(each))
@@ -237,7 +252,7 @@ def _plain(record: StepRecord) -> dict[str, Any]:
     return plain if record.epsilon is not None else {k: v for k, v in plain.items() if k != "epsilon"}
 
 
-def _flat(record: StepRecord) -> dict[str, float | int]:
+def _flat(record: StepRecord) -> dict[str, float]:
     staleness = record.staleness
     return {
         "version": record.version,
@@ -249,4 +264,5 @@ def _flat(record: StepRecord) -> dict[str, float | int]:
         "mean_staleness": sum(staleness) / len(staleness) if staleness else 0.0,
         "max_staleness": max(staleness, default=0),
         "clipped": record.clipped,
+        **({} if record.epsilon is None else {"epsilon": record.epsilon}),
     }

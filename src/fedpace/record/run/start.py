@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from fedpace.compute.protocol import Task
 from fedpace.errors import ConfigError, require
 from fedpace.privacy.spent import Privacy
+from fedpace.record.run.model_file import account
 from fedpace.record.run.run import Run
 from fedpace.vector import Layout, Vector, is_finite, model_sha256
 
@@ -26,6 +28,7 @@ class Start:
     x: Vector
     parent: Mapping[str, str] = field(default_factory=dict)
     spent: Privacy | None = None  # by a private run that it continues
+    unaccounted: str = ""  # what does not say whether its model was trained privately
 
 
 def start_of(initial: InitialLike | None, task: Task, seed: int) -> Start:
@@ -33,25 +36,36 @@ def start_of(initial: InitialLike | None, task: Task, seed: int) -> Start:
     own = task.initial(seed)
     if initial is None:
         return Start(own)
-    label, tensors = _tensors(initial)
+    label, tensors, spent = _tensors(initial)
     x = _flat(tensors, task.layout, own.dtype)
     require(is_finite(x), "initial", label, "a model of finite numbers")
     parent = {"run" if isinstance(initial, Run) else "source": label, "model_sha256": model_sha256(x)}
-    return Start(x, parent, initial.privacy if isinstance(initial, Run) else None)
+    says = isinstance(initial, Run) or spent is not None
+    return Start(x, parent, spent, "" if says else label)
 
 
-def _tensors(initial: object) -> tuple[str, Mapping[str, Any]]:
-    """Where they come from, and tensors by name."""
+def warn_of_unknown_account(start: Start) -> None:
+    """Of a private run whose first model may have been trained on the same clients."""
+    if start.unaccounted:
+        warnings.warn(
+            f"initial: {start.unaccounted} does not say what its model cost in privacy; epsilon counts this run only",
+            stacklevel=3,
+        )
+
+
+def _tensors(initial: object) -> tuple[str, Mapping[str, Any], Privacy | None]:
+    """Where they come from, tensors by name, and what they have cost in privacy."""
     if isinstance(initial, Run):
-        return str(initial.summary.get("name") or initial), initial.layout.split(initial.model)
+        label = str(initial.summary.get("name") or initial)
+        return label, initial.layout.split(initial.model), initial.privacy
     if isinstance(initial, Mapping):
-        return "a state_dict", initial
+        return "a state_dict", initial, None
     if isinstance(initial, str | Path):
-        return str(initial), _read(Path(initial))
+        return str(initial), *_read(Path(initial))
     raise ConfigError(f"initial must be a Run, a state_dict or a file; got {type(initial).__name__}")
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _read(path: Path) -> tuple[Mapping[str, Any], Privacy | None]:
     """A file of safetensors, or the folder of a `Run.save`; nothing is unpickled."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -60,11 +74,15 @@ def _read(path: Path) -> Mapping[str, Any]:
 
     file = path / MODEL if path.is_dir() else path
     try:
-        return load(read_regular(file))
+        data = read_regular(file)
+        tensors = load(data)
+        return tensors, account(data, tensors)
     except (OSError, SafetensorError) as error:
         raise ConfigError(
             f"initial must be a file of safetensors, as Run.save writes; got {str(file)!r} ({error})"
         ) from None
+    except ConfigError as error:
+        raise ConfigError(f"initial: {file}: {error}") from None
 
 
 def _flat(tensors: Mapping[str, Any], layout: Layout, dtype: np.dtype[Any]) -> Vector:

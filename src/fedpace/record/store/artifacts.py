@@ -1,4 +1,4 @@
-"""The big parts of a run as safetensors files in its folder: the model, and the client timeline."""
+"""The big parts of a run as safetensors files in its folder: model, client timeline, measurements of clients."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.client_spread import ClientSpread
 from fedpace.disk import files
 from fedpace.errors import StorageError
+from fedpace.record.run import model_file
 from fedpace.record.run.inference import known
 from fedpace.record.run.metrics import rises
 from fedpace.record.run.run import Run
@@ -27,6 +28,7 @@ from fedpace.vector import Layout, Vector
 
 MODEL = "model.safetensors"
 TIMELINE = "timeline.safetensors"
+CLIENTS = "clients.safetensors"
 FATES = ("consumed", "overwritten", "dropped", "refused")
 _TIMELINE = {
     "activity": ("client", "start", "end", "kind", "version", "session"),
@@ -49,7 +51,7 @@ class Described:
 
 
 def write(folder: Path, run: Run) -> None:
-    """Put model and timeline of a run into its folder."""
+    """Put model, timeline and measurements of a run into its folder."""
     from safetensors.numpy import save
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +59,9 @@ def write(folder: Path, run: Run) -> None:
     if run.activities:
         columns = {**_activities(run.activities), **_fates(run.fates)}
         files.write(folder / TIMELINE, save(columns), durable=False, through=False)
-    files.write(folder / MODEL, save(run.arrays(), {"order": order}), through=False)
+    if set(run.client_metrics) - {len(run.history)}:  # those of the last model are in the database
+        files.write(folder / CLIENTS, save(*_measured(run)), durable=False, through=False)
+    files.write(folder / MODEL, model_file.encode(run.arrays(), run.privacy, {"order": order}), through=False)
 
 
 def load(store: Store, entry: Entry, algorithm: Algorithm | None = None) -> Run:
@@ -67,6 +71,7 @@ def load(store: Store, entry: Entry, algorithm: Algorithm | None = None) -> Run:
     with _plain_errors(folder):
         layout, model, others = _read_model(folder / MODEL)
         activities, fates = _read_timeline(folder / TIMELINE)
+        measured = _read_clients(folder / CLIENTS)
     history = store.history(entry.id)
     facts = {name: fact for name, fact in entry.summary.items() if name != "initial_metrics"}
     return Run(
@@ -80,7 +85,7 @@ def load(store: Store, entry: Entry, algorithm: Algorithm | None = None) -> Run:
         counters=entry.counters,
         initial_metrics=entry.summary.get("initial_metrics", {}),
         other_tensors=known(others),
-        client_metrics=_client_metrics(entry, len(history)),
+        client_metrics=dict(sorted({**_client_metrics(entry, len(history)), **measured}.items())),
         summary={**facts, "name": entry.name, "step_seconds": store.real_seconds(entry.id)},
         traffic=entry.traffic,
         activities=activities,
@@ -96,6 +101,31 @@ def _client_metrics(entry: Entry, version: int) -> dict[int, ClientSpread]:
         return {}
     spread = ClientSpread(known["metric"], np.array(known["values"]), rises(known["metric"]))
     return {version: spread}
+
+
+def _measured(run: Run) -> tuple[dict[str, Array], dict[str, str]]:
+    """One row per measurement of the clients, and what was measured."""
+    spreads = list(run.client_metrics.values())
+    values = np.stack([np.asarray(each.values, np.float64) for each in spreads])
+    columns: dict[str, Array] = {"version": np.array(list(run.client_metrics), np.int64), "values": values}
+    return columns, {"metric": spreads[0].name}
+
+
+def _read_clients(path: Path) -> dict[int, ClientSpread]:
+    if not path.exists():
+        return {}
+    from safetensors import safe_open
+
+    open_regular(path).close()  # a pipe would be waited for
+    with safe_open(path, framework="numpy") as file:
+        metric = file.metadata()["metric"]
+        column = file.get_tensor("version")
+        _require_numbers("version", column)
+        values = np.asarray(file.get_tensor("values"), np.float64).reshape(column.size, -1)
+    return {
+        version: ClientSpread(metric, row, rises(metric))
+        for version, row in zip(column.tolist(), values, strict=True)
+    }
 
 
 @contextmanager

@@ -26,6 +26,7 @@ class Booked:
     experiment: Mapping[str, str]  # what decides the outcome
     arguments: Sequence[str] = ()  # of `fedpace run`, which makes it again
     about: Mapping[str, Any] = field(default_factory=dict)  # papers, study, partition
+    settings: str = ""  # the parameters it was given, for a list of runs
     stopped_is_over: bool = False  # a run that was stopped on purpose is not resumed
     new: bool = False  # never one that is there
     resumed: bool = False  # by its name: whether it is the same experiment is for its checkpoint to say
@@ -46,5 +47,6 @@ class StoreAs:
     resumed: bool = False  # by its name: whether it is the same experiment is for its checkpoint to say
     every: int | str = EVERY  # between checkpoints: steps, or real seconds
     previous: bool = False  # resume from the checkpoint before the last
+    settings: str = ""  # the parameters it was given, for a list of runs
     opened: Callable[[str, Mapping[str, str]], AbstractContextManager[Sequence[Observer]]] | None = None
     # observers for a run of this name and configuration

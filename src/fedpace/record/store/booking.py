@@ -48,6 +48,7 @@ def begin(store: Store, what: Booked) -> Entry:
         experiment=what.experiment,
         arguments=what.arguments,
         about={**described(), **what.about},
+        settings=what.settings,
     )
 
 

@@ -10,7 +10,6 @@ moment, power cuts included, the file under the known name is one that was once 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -22,7 +21,8 @@ import numpy as np
 
 from fedpace.disk import files
 from fedpace.errors import CheckpointError
-from fedpace.record.store.tree import Array, Tree
+from fedpace.record.run.model_file import digest, metadata
+from fedpace.record.store.tree import Tree
 from fedpace.untrusted import fits, read_regular
 
 FORMAT = 2  # 1: frames of version 1
@@ -41,7 +41,7 @@ def encode(tree: Tree, head: Mapping[str, object]) -> bytes:
     arrays = {str(place): array for place, array in enumerate(tree.arrays)}
     arrays["tree"] = np.frombuffer(text.encode(), np.uint8)
     about = json.dumps(head)
-    return save(arrays, {"format": str(FORMAT), "head": about, "sha256": _digest(about, arrays)})
+    return save(arrays, {"format": str(FORMAT), "head": about, "sha256": digest(about, arrays)})
 
 
 def decode(data: bytes) -> tuple[Head, Tree]:
@@ -50,10 +50,10 @@ def decode(data: bytes) -> tuple[Head, Tree]:
     from safetensors.numpy import load
 
     try:
-        about = _metadata(data)
+        about = metadata(data)
         _require_format(int(about["format"]))
         arrays = load(data)
-        if _digest(about["head"], arrays) != about["sha256"]:
+        if digest(about["head"], arrays) != about["sha256"]:
             raise CheckpointError("it is damaged: its checksum does not match")
         text = json.loads(arrays.pop("tree").tobytes())
         places = [arrays[str(place)] for place in range(len(arrays))]
@@ -106,21 +106,6 @@ def _require_format(found: int) -> None:
     newer = f"a newer fedpace (format {found}"
     older = f"an older fedpace (format {found}, frame version 1"
     raise CheckpointError(f"it was written by {newer if found > FORMAT else older}; this one reads {FORMAT})")
-
-
-def _metadata(data: bytes) -> dict[str, str]:
-    size = int.from_bytes(data[:8], "little")
-    about: dict[str, str] = json.loads(data[8 : 8 + size])["__metadata__"]
-    return about
-
-
-def _digest(head: str, arrays: Mapping[str, Array]) -> str:
-    digest = hashlib.sha256(head.encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name} {array.dtype.name} {array.shape}".encode())
-        digest.update(array.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
 
 
 def _copy(source: Path, target: Path) -> None:

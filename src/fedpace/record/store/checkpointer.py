@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fedpace.disk.locks import locked
 from fedpace.errors import CheckpointError, ConfigError, StorageError, require_count, require_number
+from fedpace.logs import LOG
 from fedpace.record.run.history import History
 from fedpace.record.store import checkpoint, snapshot
 from fedpace.record.store.history_file import HistoryFile, Position
@@ -119,6 +120,7 @@ class Checkpointer:
                 f"the checkpoint after step {simulation.server.version} could not be written "
                 f"({error.strerror}): {self.folder}; the one before it is good"
             ) from None
+        LOG.debug("checkpoint after step %d in %s", simulation.server.version, self.folder)
         self._saved = self._clock()
         self._took = self._saved - began
         self._kept = simulation.server.version

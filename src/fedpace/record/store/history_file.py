@@ -1,12 +1,13 @@
 """The history of a run beside its checkpoints: only ever appended to, and cut back to where a checkpoint stands.
 
-`history.jsonl` has one line for each step, activity and fate; `models.bin` the models one after another, where
-they are kept. A checkpoint says how many bytes of each belong to it, and their checksums.
+`history.jsonl` has one line for each step, measurement of clients, activity and fate; `models.bin` the models one
+after another, where they are kept. A checkpoint says how many bytes of each belong to it, and their checksums.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import zlib
 from collections.abc import Iterator
@@ -16,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from fedpace.client_spread import ClientSpread
 from fedpace.errors import CheckpointError
 from fedpace.record import rows
 from fedpace.record.run.history import History
-from fedpace.sim.observer import Activity, Fate
+from fedpace.sim.observer import Activity, Fate, StepRecord
 from fedpace.untrusted import Number, Whole, fits, open_regular
 from fedpace.vector import Vector, freeze
 
@@ -35,6 +37,7 @@ _KINDS: dict[str, dict[str, Any]] = {
         "session": Whole,
     },
     "fate": {"client": Whole, "session": Whole, "fate": str, "version": (Whole, None)},
+    "clients": {"version": Whole, "metric": str, "higher_is_better": bool, "values": [(Number, None)]},
 }
 _NOWHERE_ELSE = getattr(os, "O_NOFOLLOW", 0) | getattr(
     os, "O_NONBLOCK", 0
@@ -137,18 +140,32 @@ def _rows(history: History, at: Position) -> Iterator[list[object]]:
             step.bytes_up,
             step.bytes_down,
             learned,
-            *([] if step.epsilon is None else [step.epsilon]),
+            *_seldom(step),
         ]
+        if (measured := history.client_metrics.get(step.version)) is not None:
+            yield ["clients", step.version, measured.name, measured.higher_is_better, _values(measured)]
     for a in history.activities[at.activities :]:
         yield ["activity", a.client, a.start, a.end, a.kind, a.version, a.session]
     for fate in history.fates[at.fates :]:
         yield ["fate", fate.client, fate.session, fate.fate, fate.version]
 
 
+def _seldom(step: StepRecord) -> list[float | int | None]:
+    """What is left out at the end of a line where there is nothing to say: epsilon, and clipped updates."""
+    if step.clipped:
+        return [step.epsilon, step.clipped]
+    return [] if step.epsilon is None else [step.epsilon]
+
+
+def _values(measured: ClientSpread) -> list[float | None]:
+    """None where a client did not measure: JSON has no NaN."""
+    return [None if math.isnan(value) else value for value in measured.values.tolist()]
+
+
 def _take(row: list[Any], history: History) -> None:
     kind, *values = row
-    if kind == "step" and len(values) == len(rows.STEP) - 1:
-        values.append(None)  # of a run without privacy
+    if kind == "step":
+        values += [None] * min(2, len(rows.STEP) - len(values))
     found = dict(zip(_KINDS.get(kind, {}), values, strict=True))
     if kind not in _KINDS or not fits(found, _KINDS[kind]):
         raise ValueError("another kind of line")
@@ -156,6 +173,10 @@ def _take(row: list[Any], history: History) -> None:
         history.initial = found["metrics"]
     elif kind == "step":
         history.steps.append(rows.step(found))
+    elif kind == "clients":
+        measured = np.array(found["values"], np.float64)
+        spread = ClientSpread(found["metric"], measured, found["higher_is_better"])
+        history.client_metrics[found["version"]] = spread
     elif kind == "activity":
         history.activities.append(Activity(**found))
     else:

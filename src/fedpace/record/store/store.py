@@ -80,6 +80,7 @@ class Store:
         experiment: Mapping[str, str],
         arguments: Sequence[str] = (),
         about: Mapping[str, object] | None = None,
+        settings: str = "",
     ) -> Entry:
         """A new run, under its name or a free one made of algorithm, task and number."""
         row = {
@@ -92,6 +93,7 @@ class Store:
             "experiment": json.dumps(dict(experiment)),
             "arguments": json.dumps(list(arguments)),
             "about": json.dumps(dict(about or {})),
+            "settings": settings,
         }
         if name is not None:
             require(bool(NAME.fullmatch(name)), "name", name, NAMES)

@@ -18,7 +18,7 @@ from sqlalchemy import Text as Long
 from sqlalchemy.sql import func
 
 METADATA = MetaData()
-SCHEMA = 3  # the version of their columns, which must be nullable or have a default; missing tables are made
+SCHEMA = 4  # the version of their columns, which must be nullable or have a default; missing tables are made
 
 ABOUT = Table("fedpace", METADATA, Column("schema", Integer, nullable=False))
 
@@ -44,6 +44,7 @@ RUNS = Table(
     Column("summary", Long, nullable=False, server_default="{}"),
     Column("traffic", Long, nullable=False, server_default="{}"),
     Column("note", Long, nullable=False, server_default=""),  # why it ended early
+    Column("settings", Long, nullable=False, server_default=""),  # the parameters it was given, for a list
     Index("runs_by_fingerprint", "fingerprint"),
 )
 
@@ -59,6 +60,7 @@ STEPS = Table(
     Column("bytes_down", BigInteger, nullable=False),
     Column("metrics", Long, nullable=False),
     Column("epsilon", Float(53)),  # spent until then, in a private run
+    Column("clipped", Integer),  # updates that were scaled down; empty: of a fedpace that did not say
     Column(
         "real_seconds", Float(53)
     ),  # since the run began; no part of its history, which must not depend on it

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from itertools import repeat
-from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +52,7 @@ class Typed:
     hint: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Adapter:
+class Adapter(NamedTuple):
     """How to keep an object that is no plain value: as a plain one, and back with the template's help."""
 
     kind: type

@@ -33,6 +33,8 @@ class Data:
     classes: int
     groups_train: Array | None = None  # the natural client of a sample (its writer, its role), 0, 1, ...
     groups_test: Array | None = None
+    source: str = ""  # as `tasks.load` is told; empty: by its name
+    group_names: tuple[str, ...] = ()  # of the natural clients, where they have names
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
@@ -40,6 +42,13 @@ class Data:
             check_labels(f"{self.name} {part} labels", self.samples(part)[1], self.classes)
         if self.groups_train is None:
             check_complete(f"{self.name} training data", self.y_train, self.classes)
+
+    @property
+    def own_clients(self) -> int:
+        """How many clients data with clients of its own has samples of; 0 where it has none by name."""
+        if self.groups_train is None or not self.group_names:
+            return 0
+        return len(np.unique(self.groups_train))
 
     def labels(self) -> npt.NDArray[np.int64]:
         """One class per training sample; of a text, the first of its labels."""

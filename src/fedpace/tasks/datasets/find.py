@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from fedpace.disk.home import data_cache
 from fedpace.errors import ConfigError, unknown
@@ -38,7 +39,11 @@ def find(name: str) -> Data:
 
 def opened(name: str) -> Data:
     """The data set in the cache."""
-    return Data(name, classes=source(name).classes, **store.open_arrays(name))
+    return _made(source(name), store.open_arrays(name))
+
+
+def _made(chosen: Source, arrays: Mapping[str, Any]) -> Data:
+    return Data(chosen.name, classes=chosen.classes, **arrays)
 
 
 def places(chosen: Source) -> list[Path]:
@@ -70,7 +75,7 @@ def _import_from(chosen: Source, found: list[Files]) -> bool:
             complaint = complaint or error
             continue
         if arrays is not None:
-            Data(chosen.name, classes=chosen.classes, **arrays)
+            _made(chosen, arrays)  # which checks them
             store.save(chosen.name, arrays)
             return True
     if complaint is not None:

@@ -1,4 +1,4 @@
-"""numpy's .npy files of whole numbers: the header is text, and is matched instead of evaluated."""
+"""numpy's .npy files of numbers: the header is text, and is matched instead of evaluated."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _HEADER = re.compile(
     r"\{'descr': '([^']{1,20})', 'fortran_order': (False|True), 'shape': \(((?:\d{1,18}, ?){0,4}\d{0,18})\), \}\s*"
 )
 _WHOLE_NUMBERS = re.compile(r"\|[iu]1|[<>][iu][248]")
+NUMBERS = re.compile(r"\|[iu]1|[<>][iu][248]|[<>]f[248]")
 MAX_HEADER_BYTES = 1000
 
 
@@ -31,9 +32,9 @@ class ArrayHeader(NamedTuple):
     start: int
 
 
-def from_npy(content: bytes, what: str) -> Array:
-    """The array in an .npy file."""
-    kind, shape, order, start = _header(content[:MAX_HEADER_BYTES], len(content), what)
+def from_npy(content: bytes, what: str, kinds: re.Pattern[str] = _WHOLE_NUMBERS) -> Array:
+    """The array in an .npy file, whose numbers are of one of these kinds."""
+    kind, shape, order, start = _header(content[:MAX_HEADER_BYTES], len(content), what, kinds)
     return np.frombuffer(content, kind, offset=start).reshape(shape, order=order)
 
 
@@ -45,7 +46,7 @@ def map_npy(path: Path) -> Array:
         return np.memmap(file, header.kind, "r", header.start, header.shape, header.order)
 
 
-def _header(beginning: bytes, size: int, what: str) -> ArrayHeader:
+def _header(beginning: bytes, size: int, what: str, kinds: re.Pattern[str] = _WHOLE_NUMBERS) -> ArrayHeader:
     magic = _MAGIC.match(beginning)
     if magic is None:
         raise ConfigError(f"{what} must be an .npy file; it starts with {beginning[:8].hex()!r}")
@@ -54,8 +55,9 @@ def _header(beginning: bytes, size: int, what: str) -> ArrayHeader:
     if found is None:
         raise ConfigError(f"{what} must be an .npy file with type, order and shape; it is damaged")
     code, shape = found[1], tuple(int(length) for length in re.findall(r"\d+", found[3]))
-    if not _WHOLE_NUMBERS.fullmatch(code):
-        raise ConfigError(f"{what} must be whole numbers in 0..255; got {code} {shape}")
+    if not kinds.fullmatch(code):
+        allowed = "numbers" if kinds is NUMBERS else "whole numbers in 0..255"
+        raise ConfigError(f"{what} must be {allowed}; got {code} {shape}")
     kind, left = np.dtype(code), size - start
     if not shape or min(shape) < 1 or math.prod(shape) * kind.itemsize != left:
         raise ConfigError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from fedpace.errors import ConfigError, nearest, require
+from fedpace.errors import ConfigError, nearest, require, suggested
 from fedpace.tasks.partition.dirichlet import Dirichlet, DirichletByClient
+from fedpace.tasks.partition.held_back import hold_back
 from fedpace.tasks.partition.iid import IID, Quantity
+from fedpace.tasks.partition.index_lists import SUFFIX, IndexFile, IndexLists, is_lists
 from fedpace.tasks.partition.natural import Natural
 from fedpace.tasks.partition.rule import SIZES, Partition
 from fedpace.tasks.partition.shards import Classes, Shards
@@ -19,10 +21,13 @@ __all__ = [
     "Classes",
     "Dirichlet",
     "DirichletByClient",
+    "IndexFile",
+    "IndexLists",
     "Natural",
     "Partition",
     "Quantity",
     "Shards",
+    "hold_back",
     "partition",
 ]
 
@@ -33,20 +38,29 @@ PARTITIONS = {
     "classes:K": "K classes per client, every class with equally many clients (DeFedAvg: classes:2)",
     "shards:S": "sorted by label and cut, S shards per client; shards:S,unbalanced",
     "quantity:ALPHA": "shares of the data ~ Dirichlet(ALPHA), classes at random; quantity:ALPHA,min=10",
-    "natural": "as the data came: by speaking role (shakespeare), by device (synthetic)",
+    "natural": "as the data came: by speaking role (shakespeare), by device (synthetic), by file (folder:PATH)",
+    "FILE.json": "the numbers of each client's samples: [[0, 5], [1, 2]]",
 }
 
 
-def partition(text: str | Partition) -> Partition:
-    """The rule that `text` names (`dirichlet:0.3,min=10`); a rule is returned as it is."""
+def partition(text: str | Partition | Sequence[Sequence[int]]) -> Partition:
+    """The rule that `text` names (`dirichlet:0.3,min=10`, `split.json`); a rule is returned as it is.
+
+    Lists of numbers are the samples of each client.
+    """
     if not isinstance(text, str):
+        if is_lists(text):
+            return IndexLists.of(text)  # type: ignore[arg-type]
         require(hasattr(text, "split"), "partition", text, "a rule, or text such as 'dirichlet:0.3'")
-        return text
+        return text  # type: ignore[return-value]
+    if text.endswith(SUFFIX):
+        return IndexFile.at(text)
     name, _, rest = text.partition(":")
     if name not in _MAKERS:
         near = nearest(name, _MAKERS)
-        hint = f" (did you mean {visible(text.replace(name, near, 1))}?)" if near else ""
-        raise ConfigError(f"partition must be one of {', '.join(PARTITIONS)}; got {brief(text)}{hint}")
+        meant = visible(text.replace(name, near, 1)) if near else ""
+        said = f"partition must be one of {', '.join(PARTITIONS)}; got {brief(text)}"
+        raise ConfigError(suggested(meant, said))
     words = [word.strip() for word in rest.split(",")] if rest else []
     try:
         return _MAKERS[name](words)

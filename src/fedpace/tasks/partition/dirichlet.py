@@ -27,6 +27,13 @@ class Dirichlet(ShownByExample):
     The split of Yurochkin et al., arXiv:1905.12022, that CA2FL and FedGM use; client sizes differ as drawn.
     Departures: the draw is taken once and clients below `minimum` are given single samples of the largest
     clients, where public code redraws until all are large enough (which with many clients never ends).
+
+    >>> import numpy as np
+    >>> from fedpace.tasks.partition import Dirichlet
+    >>> labels = np.arange(1000) % 10
+    >>> parts = Dirichlet(alpha=0.3).split(labels, None, 4, np.random.default_rng(0))
+    >>> sum(map(len, parts)), len(set(np.concatenate(parts)))
+    (1000, 1000)
     """
 
     alpha: float

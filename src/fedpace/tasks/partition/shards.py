@@ -12,19 +12,25 @@ from fedpace.tasks.partition.rule import SIZES, Indices, apportion, deal, draw_s
 
 
 @dataclass(frozen=True, slots=True)
-class Shards(ShownByExample):
-    """Samples sorted by label and cut into shards; every client gets `per_client` of them at random.
-
-    McMahan et al., arXiv:1602.05629: 200 shards of 300 MNIST images, 2 per client. With `unbalanced` the
-    shards of a client are as long as its log-normal size asks for.
-    """
+class FewClasses(ShownByExample):
+    """So many shards or classes for each client."""
 
     per_client: int
     sizes: str = "balanced"
 
     def __post_init__(self) -> None:
-        require_count(self.per_client, "Shards.per_client")
-        require(self.sizes in SIZES, "Shards.sizes", self.sizes, "balanced or unbalanced")
+        name = type(self).__name__
+        require_count(self.per_client, f"{name}.per_client")
+        require(self.sizes in SIZES, f"{name}.sizes", self.sizes, "balanced or unbalanced")
+
+
+@dataclass(frozen=True, slots=True)
+class Shards(FewClasses):
+    """Samples sorted by label and cut into shards; every client gets `per_client` of them at random.
+
+    McMahan et al., arXiv:1602.05629: 200 shards of 300 MNIST images, 2 per client. With `unbalanced` the
+    shards of a client are as long as its log-normal size asks for.
+    """
 
     def split(
         self, labels: Indices, groups: Indices | None, clients: int, rng: np.random.Generator
@@ -42,19 +48,12 @@ class Shards(ShownByExample):
 
 
 @dataclass(frozen=True, slots=True)
-class Classes(ShownByExample):
+class Classes(FewClasses):
     """Every client holds `per_client` distinct classes, every class is held by equally many clients.
 
     The split of the DeFedAvg experiments with per_client = 2. Each class is cut into equal random parts
     (`unbalanced`: log-normal ones), one for each client that holds it.
     """
-
-    per_client: int
-    sizes: str = "balanced"
-
-    def __post_init__(self) -> None:
-        require_count(self.per_client, "Classes.per_client")
-        require(self.sizes in SIZES, "Classes.sizes", self.sizes, "balanced or unbalanced")
 
     def split(
         self, labels: Indices, groups: Indices | None, clients: int, rng: np.random.Generator

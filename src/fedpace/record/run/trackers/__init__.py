@@ -42,6 +42,8 @@ def require(text: str) -> Callable[[str, str, Mapping[str, str]], Tracker]:
     classes = {home: name for name, home in _HOMES.items()}
     if kind not in classes:
         raise unknown("--track", kind, classes)
+    if kind == "tensorboard" and text.partition(":")[2] == "":
+        raise ConfigError("--track tensorboard must name a folder: --track tensorboard:logs; got none")
     try:
         made: Callable[[str, str, Mapping[str, str]], Tracker] = __getattr__(classes[kind])
     except ImportError as error:

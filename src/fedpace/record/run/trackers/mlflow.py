@@ -27,9 +27,15 @@ class MLflow(Observer):
         params = [Param(key.replace(" ", "_"), text[:LONGEST]) for key, text in (config or {}).items()]
         self._client.log_batch(self._run, params=params)
 
+    def begun(self, metrics: Mapping[str, float]) -> None:
+        self._log(0, self._values.initial(metrics))
+
     def recorded(self, record: StepRecord, x: Vector) -> None:
-        at, version = int(1000 * now()), record.version
-        metrics = [Metric(key, float(value), at, version) for key, value in self._values.of(record).items()]
+        self._log(record.version, self._values.of(record))
+
+    def _log(self, step: int, values: Mapping[str, float]) -> None:
+        at = int(1000 * now())
+        metrics = [Metric(key, float(value), at, step) for key, value in values.items()]
         self._client.log_batch(self._run, metrics=metrics)
 
     def _unfinished(self, experiment: str, name: str) -> str | None:

@@ -24,11 +24,15 @@ class TensorBoard(Observer):
         for key, text in (config or {}).items():
             self._writer.add_event(Event(wall_time=now(), summary=text_pb(f"configuration/{key}", text)))
 
+    def begun(self, metrics: Mapping[str, float]) -> None:
+        self._add(0, self._values.initial(metrics))
+
     def recorded(self, record: StepRecord, x: Vector) -> None:
-        values = [
-            Summary.Value(tag=tag, simple_value=value) for tag, value in self._values.of(record).items()
-        ]
-        self._writer.add_event(Event(wall_time=now(), step=record.version, summary=Summary(value=values)))
+        self._add(record.version, self._values.of(record))
+
+    def _add(self, step: int, values: Mapping[str, float]) -> None:
+        tagged = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+        self._writer.add_event(Event(wall_time=now(), step=step, summary=Summary(value=tagged)))
 
     def resumed(self, steps: Sequence[StepRecord]) -> None:
         """Later events of the same steps replace those that were written before the interruption."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from fedpace.sim.observer import StepRecord
@@ -13,6 +13,10 @@ class Values:
 
     def __init__(self) -> None:
         self._bytes_up = self._bytes_down = 0
+
+    def initial(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        """Those of step 0: the metrics of the initial model."""
+        return {**metrics, "virtual_seconds": 0.0, "bytes_up": 0, "bytes_down": 0}
 
     def of(self, record: StepRecord) -> dict[str, float]:
         self._bytes_up += record.bytes_up

@@ -18,6 +18,9 @@ class WandB(Observer):
         self._values = Values()
         self._run = wandb.init(project=project, name=name, id=name, resume="allow", config=dict(config or {}))
 
+    def begun(self, metrics: Mapping[str, float]) -> None:
+        self._run.log(self._values.initial(metrics), step=0)
+
     def recorded(self, record: StepRecord, x: Vector) -> None:
         self._run.log(self._values.of(record), step=record.version)
 
