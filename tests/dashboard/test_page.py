@@ -65,6 +65,15 @@ def go(browser: Browser, server: Server, where: str) -> None:
     browser.open(f"{server.address}/{where}")
 
 
+def each_view(browser: Browser, server: Server) -> Iterator[str]:
+    """Every view, once it is there and had a second for whatever comes later."""
+    for where in VIEWS:
+        go(browser, server, where)
+        browser.wait("document.querySelector('main').textContent.length > 20")
+        time.sleep(1.0)
+        yield where
+
+
 def troubles(browser: Browser) -> list[str]:
     """Script errors, policy violations, and whatever could not be loaded."""
     return [entry["message"] for entry in browser.log("browser")]
@@ -224,25 +233,10 @@ def test_a_private_page_opens_with_its_printed_address(browser: Browser, private
 def test_the_page_works_with_the_network_cut(tmp_path: Path, filled: Server) -> None:
     """Nothing but this machine can be reached; every view is shown, and no request fails."""
     require_browser()
-    made = Browser(
-        tmp_path,
-        width=1400,
-        height=900,
-        mobile=False,
-        more=["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
-    )
+    cut = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    made = Browser(tmp_path, width=1400, height=900, mobile=False, more=[cut])
     try:
-        for where in (
-            "#/runs",
-            "#/run/study/fedavg/0",
-            "#/compare?run=study",
-            "#/sweep?run=grid",
-            "#/fleet",
-            "#/actions",
-        ):
-            go(made, filled, where)
-            made.wait("document.querySelector('main').textContent.length > 20")
-            time.sleep(0.5)
+        assert list(each_view(made, filled)) == list(VIEWS)
         events = [json.loads(entry["message"])["message"] for entry in made.log("performance")]
         failed = [
             e["params"]
@@ -259,17 +253,7 @@ def test_nothing_sticks_out_on_a_telephone(tmp_path: Path, filled: Server) -> No
     require_browser()
     made = Browser(tmp_path, width=400, height=844, mobile=True)
     try:
-        for where in (
-            "#/runs",
-            "#/run/study/fedavg/0",
-            "#/compare?run=study",
-            "#/sweep?run=grid",
-            "#/fleet",
-            "#/actions",
-        ):
-            go(made, filled, where)
-            made.wait("document.querySelector('main').textContent.length > 20")
-            time.sleep(1.0)
+        for where in each_view(made, filled):
             assert made.evaluate("return document.documentElement.scrollWidth") <= 400, where
     finally:
         made.close()
@@ -284,10 +268,7 @@ def test_everything_that_can_be_used_has_a_name(browser: Browser, filled: Server
     return [...document.querySelectorAll(used)]
       .filter(e => e.offsetParent !== null && !name(e)).map(e => e.outerHTML.slice(0, 120));
     """
-    for where in VIEWS:
-        go(browser, filled, where)
-        browser.wait("document.querySelector('main').textContent.length > 20")
-        time.sleep(1.0)
+    for where in each_view(browser, filled):
         assert browser.evaluate(unnamed) == [], where
 
 

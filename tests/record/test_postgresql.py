@@ -118,6 +118,20 @@ def write(folder: str, url: str) -> None:
     store.set(run, "done")
 
 
+def test_what_the_live_page_asks_for(store: Store) -> None:
+    first, second = begin(store, "first"), begin(store, "second")
+    store.add(first, [record(1), record(2)], [0.5, 1.0])
+    store.set(first, "done")
+    assert store.statuses() == {"first": "done", "second": "running"}
+    assert [(run.name, run.steps) for run in store.listing(["first"])] == [("first", 2)]
+    assert store.steps_after(first, 1) == [(record(2), 1.0)] and store.steps_after(second, 0) == []
+    store.annotate("first", "why", ["paper"])
+    store.annotate("first", "because", ["a", "b"])
+    assert store.annotations() == {"first": ("because", ["a", "b"])}
+    store.delete("first")
+    assert store.annotations() == {} and store.statuses() == {"second": "running"}
+
+
 def test_two_writers_lose_nothing(server: Server, tmp_path: Path) -> None:
     """They also make the tables at the same time."""
     empty(server)
