@@ -112,11 +112,10 @@ def _default(value: ast.expr) -> str:
 
 
 def _dataclass_options(found: Definition) -> str:
-    """Its decorator, if it is a dataclass."""
+    """What makes it a dataclass or a named tuple, if it is one."""
     assert isinstance(found.node, ast.ClassDef)
-    return next(
-        (text for each in found.node.decorator_list if "dataclass" in (text := ast.unparse(each))), ""
-    )
+    makers = map(ast.unparse, [*found.node.decorator_list, *found.node.bases])
+    return next((text for text in makers if "dataclass" in text or text == "NamedTuple"), "")
 
 
 def _lineage(found: Definition) -> list[Definition]:
