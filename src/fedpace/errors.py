@@ -134,6 +134,7 @@ SYNONYMS = {  # what people call it elsewhere -> here, without case, dashes and 
     "vgg": "vgg11",
     "lstm": "gru",
     "fmnist": "fashion-mnist",
+    "gpu": "cuda",
     "cifar": "cifar10",
     "femnist": "leaf:PATH",
 }

@@ -104,8 +104,8 @@ def test_nothing_crosses_but_through_the_device(file: str) -> None:
         ("cuda", "device cuda is not there: torch"),
         ("cuda:1", "device cuda:1 is not there: torch"),
         ("mps", "device mps is not there: torch"),
-        ("gpu", "device must be one of auto, cpu, cuda, cuda:1, mps; got 'gpu'"),
-        ("cuda:x", "device must be one of"),
+        ("gpu", "did you mean cuda? device must be one of auto, cpu, cuda, cuda:1, mps; got 'gpu'"),
+        ("cuda:x", "did you mean cuda:1? device must be one of"),
     ],
 )
 def test_a_device_that_is_not_there(name: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,8 @@ def test_a_daemonic_process_trains_by_itself(monkeypatch: pytest.MonkeyPatch) ->
 def test_an_unknown_start_method_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEDPACE_START_METHOD", "spwan")
     with pytest.raises(
-        ConfigError, match=r"FEDPACE_START_METHOD must be one of fork, spawn; got 'spwan' \(did"
+        ConfigError,
+        match=r"did you mean spawn\? FEDPACE_START_METHOD must be one of fork, spawn; got 'spwan'",
     ):
         Pool(Marks(), 1)
 
