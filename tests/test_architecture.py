@@ -38,7 +38,8 @@ RANKS = (
     {"compute"},
     {"sim"},
     {"tasks", "record", "theory", "citations", "check", "interruption"},
-    {"algorithms", "experiment"},
+    {"algorithms", "execution"},
+    {"experiment"},
     {"study"},
     {"reproduce", "bench", "deploy", "dashboard"},
     {"cli"},
@@ -52,7 +53,7 @@ LONGEST = 300  # for any one file
 ONLY_IN = {
     "torch": ("tasks", "compute", "bench"),
     "sklearn": ("tasks",),
-    "time": ("experiment", "compute", "bench", "reproduce", "cli", "deploy", "dashboard"),
+    "time": ("experiment", "execution", "compute", "bench", "reproduce", "cli", "deploy", "dashboard"),
     "random": (),
     "socket": ("deploy", "dashboard"),
     "flwr": ("deploy",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,8 @@ from fedpace.citations import papers
 from fedpace.compute import Task, engine
 from fedpace.compute.footprint import footprint, require_memory, spill_folder
 from fedpace.compute.personal import personal_task
-from fedpace.errors import DivergedError, InterruptedRun, StalledError, StorageError, require
+from fedpace.errors import InterruptedRun, require
+from fedpace.execution import Execution, Stopwatch
 from fedpace.interruption import interruptible
 from fedpace.local import Torch
 from fedpace.logs import LOG
@@ -26,21 +27,17 @@ from fedpace.record.rows import Entry
 from fedpace.record.run import logged
 from fedpace.record.run.client_evaluation import ClientEvaluation
 from fedpace.record.run.evaluation import EvaluationInterval, every
-from fedpace.record.run.inference import OtherTensors
 from fedpace.record.run.own_models import OwnModels
 from fedpace.record.run.progress import shown
-from fedpace.record.run.reporter import Reporter, counts, reporter_of, under_way
+from fedpace.record.run.reporter import Reporter
 from fedpace.record.run.start import InitialLike, start_of, warn_of_unknown_account
 from fedpace.record.run.stopping import StopLike, Stopping, StopRules, stop_rules
 from fedpace.record.store.booked import Booked, StoreAs
-from fedpace.record.store.checkpointer import Checkpointer
 from fedpace.record.store.identity import identity
 from fedpace.record.store.partition import client_metric, partition
-from fedpace.sim import Observer, Population, divergence
-from fedpace.sim.distributions import ForModel
+from fedpace.sim import Observer, Population
 from fedpace.sim.hostile import poisoned
 from fedpace.sim.prepare import prepare
-from fedpace.sim.simulation import Simulation
 
 
 def simulate(
@@ -130,57 +127,24 @@ def simulate(
         raise
 
     each_client.clients = simulation.clients
-    parent = {"parent": dict(start.parent)} if start.parent else {}
-
-    def result() -> Run:
-        known = counts(simulation)
-        return Run(
-            algorithm=algorithm,
-            task=task.name,
-            seed=seed,
-            rounds=rounds,
-            history=history.steps,
-            model=simulation.server.model,
-            layout=task.layout,
-            models=history.models,
-            counters={name: n for name, n in known.items() if name not in ("bytes_up", "bytes_down")},
-            summary={
-                "compute": solver.name,
-                **times(),
-                **_devices(simulation),
-                **_privacy(simulation),
-                **parent,
-            },
-            traffic=reporter.state.traffic.plain(),
-            activities=[*history.activities, *under_way(simulation)] if traces else (),
-            fates=history.fates,
-            initial_metrics=history.initial,
-            other_tensors=OtherTensors.of(task, simulation.server.model, evaluated=_evaluated(history)),
-            stopped=_stopped(simulation, rounds),
-        )
-
-    def times() -> dict[str, float]:
-        real = watch.seconds() if checkpointer is None else checkpointer.real_seconds
-        return {"real_seconds": real, "warm_up_seconds": watch.before}
-
+    execution = Execution(simulation, algorithm, history, reporter, watch, rounds, start.parent)
     with ExitStack() as open_now:
         open_now.callback(simulation.engine.close)
-        checkpointer = None
         if checkpoint is not None:
-            plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
             asked: dict[str, Any] = {"rounds": rounds, "evaluate_every": reporter.every}
             asked["keep_models"] = keep_models
             asked |= {"compute": solver.rounding} if solver.rounding else {}
-            asked |= _measured(client_metrics_every)
+            asked |= _measured(client_metrics_every, personalise)
             about = identity(algorithm, task, population, seed, simulation.server.model, **asked)
-            checkpointer = open_now.enter_context(Checkpointer(plan, about, watch.seconds).opened())
+            plan = checkpoint if isinstance(checkpoint, Checkpoints) else Checkpoints(checkpoint)
+            open_now.enter_context(execution.checkpointed(plan, about))
         if progress:
             progress_bar = open_now.enter_context(shown(label, rounds))
             for audience in (reporter.audience, simulation.audience):
                 audience.add(progress_bar)
-        _drive(simulation, rounds, history, checkpointer, watch, result)
+        execution.run()
     server = simulation.server
-    run = replace(result(), client_metrics=each_client.end(server.version, server.model))
+    run = replace(execution.result(), client_metrics=each_client.end(server.version, server.model))
     LOG.info("%s", f"{run} ({run.stopped})" if run.stopped else run)
     return run
 
@@ -225,6 +189,7 @@ def booked(
     stop: StopLike | None = None,
     initial: InitialLike | None = None,
     client_metrics_every: int | None = None,
+    personalise: int | None = None,
     **_: object,
 ) -> Booked:
     """What the run store is told of a run with these arguments."""
@@ -235,7 +200,7 @@ def booked(
     }
     if rules := _rules(stop, evaluate_every).repeatable:
         asked["stop"] = rules
-    asked |= _measured(client_metrics_every)
+    asked |= _measured(client_metrics_every, personalise)
     start = start_of(initial, task, seed)
     known = {"papers": [paper.key for paper in papers(algorithm)], "partition": partition(task)}
     known |= {"parent": dict(start.parent)} if start.parent else {}
@@ -255,9 +220,10 @@ def booked(
     )
 
 
-def _measured(every: int | None) -> dict[str, Any]:
-    """How often clients are measured, as far as it makes another experiment."""
-    return {} if every is None else {"client_metrics_every": every}
+def _measured(every: int | None, personalise: int | None) -> dict[str, Any]:
+    """How clients are measured, as far as it makes another experiment."""
+    asked = {"client_metrics_every": every, "personalise": personalise}
+    return {name: number for name, number in asked.items() if number is not None}
 
 
 def _rules(stop: StopLike | None, evaluate_every: object) -> StopRules:
@@ -288,92 +254,3 @@ def _require_parts(algorithm: object, task: object, population: object) -> None:
     require(not needs_torch, "task", task, f"one with a torch module, for {algorithm.local}")  # type: ignore[attr-defined]
     devices = population is None or hasattr(population, "bind")
     require(devices, "population", population, "None or a fedpace.sim.Population")
-
-
-class Stopwatch:
-    """Real seconds of a run, from the moment when everything is compiled and set up."""
-
-    def __init__(self) -> None:
-        self._made, self._started, self.before = time.perf_counter(), 0.0, 0.0
-
-    def start(self) -> None:
-        self._started = time.perf_counter()
-        self.before = self._started - self._made
-
-    def seconds(self) -> float:
-        """0 until it is started."""
-        return time.perf_counter() - self._started if self._started else 0.0
-
-
-def _evaluated(history: History) -> bool:
-    """Whether the model was, after its last step."""
-    return bool(history.steps and history.steps[-1].metrics)
-
-
-def _devices(simulation: Simulation) -> dict[str, str]:
-    """How long a local step takes, where that depends on the model."""
-    step_s = getattr(simulation.devices.population, "step_s", None)
-    return {"local_step": str(step_s)} if isinstance(step_s, ForModel) else {}
-
-
-def _privacy(simulation: Simulation) -> dict[str, Any]:
-    spent = simulation.server.privacy
-    return {} if spent is None else {"privacy": spent.plain()}
-
-
-def _stopped(simulation: Simulation, rounds: int) -> str | None:
-    stop = simulation.audience.stop
-    return None if stop is None or simulation.server.version >= rounds else stop.reason
-
-
-def _drive(
-    simulation: Simulation,
-    rounds: int,
-    history: History,
-    checkpointer: Checkpointer | None,
-    watch: Stopwatch,
-    result: Callable[[], Run],
-) -> None:
-    """To the end; an error that ends it early carries the partial run."""
-    resumed = checkpointer is not None and checkpointer.resume(simulation, history)
-    simulation.audience.stop_for(simulation.server.exhausted)  # a resumed run may have spent its budget
-    try:
-        _begin(simulation, history, resumed)
-        watch.start()
-        _run(simulation, rounds, history, checkpointer)
-    except DivergedError as error:
-        error.run, server = result(), simulation.server
-        error.advice = divergence.advice(server.algorithm, simulation.task, server.seed, error.clients)
-        LOG.error("%s", error)
-        raise
-    except (StalledError, StorageError) as error:
-        error.run = result()
-        LOG.error("%s", error)
-        raise
-    except KeyboardInterrupt:
-        raise InterruptedRun(result()) from None
-
-
-def _begin(simulation: Simulation, history: History, resumed: bool) -> None:
-    """Compile and set up, evaluate the initial model, and tell the observers that the run begins."""
-    warm_up: Any = getattr(simulation.engine, "warm_up", None)
-    if warm_up is not None:
-        warm_up(simulation.server.algorithm.local)
-    if resumed:
-        simulation.audience.tell(Observer.resumed, history.steps)
-    else:
-        metrics = reporter_of(simulation).initial(simulation.server.model)
-        simulation.begin()
-        simulation.audience.tell(Observer.begun, metrics)
-
-
-def _run(simulation: Simulation, rounds: int, history: History, checkpointer: Checkpointer | None) -> None:
-    if checkpointer is None:
-        simulation.run(rounds)
-        return
-    server, audience = simulation.server, simulation.audience
-    while server.version < rounds and audience.stop is None:
-        simulation.run(rounds, pause=checkpointer.next_look(server.version))
-        if server.version < rounds and audience.stop is None:
-            checkpointer.save_if_due(simulation, history)
-    checkpointer.save_the_end(simulation, history, stopped=server.version < rounds)

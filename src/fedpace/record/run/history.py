@@ -13,7 +13,7 @@ class History(Observer):
     """Records everything a `Run` shows; without `traces` neither activities nor fates."""
 
     def __init__(self, *, keep_models: bool = False, traces: bool = True) -> None:
-        self._traces = traces
+        self.traces = traces
         self.initial: Mapping[str, float] = {}  # metrics of the initial model, where it was evaluated
         self.steps: list[StepRecord] = []
         self.model: Vector | None = None  # after the last step; None before the first
@@ -23,7 +23,7 @@ class History(Observer):
         self.client_metrics: dict[int, ClientSpread] = {}  # by version, where clients were measured
 
     def wants(self, hook: str) -> bool:
-        return super().wants(hook) and (self._traces or hook not in ("activity", "fate"))
+        return super().wants(hook) and (self.traces or hook not in ("activity", "fate"))
 
     def begun(self, metrics: Mapping[str, float]) -> None:
         self.initial = metrics
