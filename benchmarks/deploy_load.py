@@ -1,4 +1,4 @@
-"""Many mutual-TLS connections to one server process: python benchmarks/deploy_load.py
+"""Many mutual-TLS connections to one server process: python benchmarks/deploy_load.py [--updates N] [--storm N]
 
 Clients live in four processes and speak the real protocol. No driver and no journal: what is measured is the transport.
 
@@ -170,6 +170,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument(
+        "--updates", type=int, default=500, help="connections (default: %(default)s; 0: leave it out)"
+    )
+    parser.add_argument(
+        "--storm", type=int, default=1000, help="clients (default: %(default)s; 0: leave it out)"
+    )
     parser.add_argument("--join", help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--talk", action="store_true", help=argparse.SUPPRESS)
@@ -179,9 +185,12 @@ def main() -> None:
         import torch  # noqa: F401
     if args.join:
         asyncio.run(join_all(json.loads(args.join), args.port, talk=args.talk))
-    for measurement in (updates, storm, idle):
+    chosen = {updates: args.updates, storm: args.storm}
+    for measurement in (measurement for measurement, clients in chosen.items() if clients):
         with tempfile.TemporaryDirectory() as folder:
-            asyncio.run(measurement(Path(folder)))
+            asyncio.run(measurement(Path(folder), chosen[measurement]))
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(idle(Path(folder)))
 
 
 if __name__ == "__main__":

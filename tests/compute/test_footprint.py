@@ -40,6 +40,7 @@ def test_states_of_the_server_are_counted(task: Any) -> None:
 def test_updates_on_their_way_and_workers(task: Any) -> None:
     held, _, updates, memories = sizes(algorithms.fedavg(clients_per_round=4), task, workers=2)
     assert (held, updates, memories) == (TASK + 2 * WORKER, 4, 0)
+    assert sizes(algorithms.fedavg(clients_per_round=4), task)[2] == 1
 
 
 def test_what_clients_remember_grows_with_the_clients_met(task: Any) -> None:
@@ -53,11 +54,11 @@ def test_what_clients_remember_grows_with_the_clients_met(task: Any) -> None:
 
 
 def test_a_run_that_cannot_fit_is_refused(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "available_bytes", lambda: 10 * 4 * SIZE - 1)
+    monkeypatch.setattr(module, "available_bytes", lambda: 7 * 4 * SIZE - 1)
     line = "this run must fit in memory: it takes at least 0.0 GB .* for updates on their way"
     with pytest.raises(ConfigError, match=line):
         fedpace.simulate(algorithms.fedavg(clients_per_round=4), task, rounds=1)
-    monkeypatch.setattr(module, "available_bytes", lambda: 10 * 4 * SIZE)
+    monkeypatch.setattr(module, "available_bytes", lambda: 7 * 4 * SIZE)
     require_memory(footprint(algorithms.fedavg(clients_per_round=4), task, 1), spilled=False)
     monkeypatch.setattr(module, "available_bytes", lambda: None)
     require_memory(footprint(algorithms.fedavg(clients_per_round=50), task, 1), spilled=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -16,7 +17,7 @@ from fedpace.deploy import genesis
 from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.genesis import Genesis
 from fedpace.deploy.inputs import Input
-from fedpace.deploy.journal.files import DiskFiles
+from fedpace.deploy.journal.files import MOST_PARTS, DiskFiles
 from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits, inputs_from, read_segments
 from fedpace.deploy.state import CoordinatorState
 from fedpace.errors import ConfigError, StorageError
@@ -182,3 +183,23 @@ def test_another_run_in_the_folder_is_refused(tmp_path: Path) -> None:
     Bed(VARIANTS["fedavg"], tmp_path, rounds=1).run()
     with pytest.raises(ConfigError, match="rounds 1; this one has 2"):
         Bed(VARIANTS["fedavg"], tmp_path, rounds=2).run()
+
+
+@pytest.mark.parametrize("at_once", [None, 1, 5])
+def test_parts_are_written_whole_however_few_bytes_the_system_takes(
+    at_once: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def writev(handle: int, parts: list[memoryview]) -> int:
+        calls.append(len(parts))
+        return os.write(handle, b"".join(parts)[:at_once])
+
+    monkeypatch.setattr(os, "writev", writev)
+    parts = [bytes([k % 256]) * (k % 4) for k in range(1400)]
+    file = DiskFiles(tmp_path).create("x")
+    file.write(parts)
+    file.sync()
+    file.close()
+    assert (tmp_path / "x").read_bytes() == b"".join(parts)
+    assert max(calls) == MOST_PARTS and (at_once is not None or len(calls) == 3)

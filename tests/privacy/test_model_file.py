@@ -82,6 +82,17 @@ def test_a_model_of_unknown_account_is_warned_of_in_a_private_run_only(tmp_path:
         fedpace.simulate(FEDAVG, TASK, rounds=1, initial=initial)
 
 
+def test_every_export_of_a_private_history_says_that_it_is_the_operators(tmp_path: Path) -> None:
+    run, plain = (fedpace.simulate(each, TASK, rounds=2) for each in (private(), FEDAVG))
+    header, *lines = run.to_csv(tmp_path / "private.csv").read_text().splitlines()
+    assert header.endswith(",epsilon,disclosure") and len(lines) == 2
+    assert all(
+        line.endswith(f",{step.epsilon},operator only") for line, step in zip(lines, run.history, strict=True)
+    )
+    assert "are the operator's" in json.loads(run.to_json())["privacy"]["covers"]
+    assert "disclosure" not in plain.to_csv(tmp_path / "plain.csv").read_text()
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -28,7 +28,8 @@ from fedpace.local import SGD
 from fedpace.pace import Rounds, Scripted
 from fedpace.random import stream
 from fedpace.record import Run
-from fedpace.sim import Population
+from fedpace.server import Update
+from fedpace.sim import Observer, Population
 from fedpace.sim.prepare import prepare
 from fedpace.vector import Vector
 
@@ -102,6 +103,30 @@ def test_polling_a_tenth_of_the_clients_saves_most_solves(capsys: pytest.Capture
     assert 1 - solved / sessions > 0.7
     show.result(lazy)
     assert f"{solved:,} computed, {sessions - solved:,} skipped as unused" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("up_s", "most"), [(0.0, 1), (1.0, 3)])
+def test_updates_that_arrive_at_once_are_made_one_after_another(up_s: float, most: int) -> None:
+    """So that a cohort's updates are never all in memory; the model is the same."""
+
+    class Watching(Observer):
+        under_way = 0
+
+        def sent_up(self, client: int, update: Update) -> None:
+            frames = [each for each in simulation.clients.values() if each.state.upload is not None]
+            self.under_way = max(self.under_way, len(frames))
+
+    algorithm, task, watching = ALGORITHMS["fedavg"], Noisy(CLIENTS), Watching()
+    population = Population.from_times(1.0, up_s=up_s)
+    simulation = prepare(algorithm, task, population, Inline(task), watching, rounds=3)
+    simulation.begin()
+    simulation.run(3)
+    assert watching.under_way == most
+    assert simulation.state.tally.uploads == simulation.state.tally.solved == 9
+    eager = prepare(algorithm, task, population, Inline(task), rounds=3, eager=True)
+    eager.begin()
+    eager.run(3)
+    assert simulation.server.model.tobytes() == eager.server.model.tobytes()
 
 
 def test_a_dropped_session_is_not_computed() -> None:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from fedpace.errors import ConfigError, OutOfMemory, unknown
+from fedpace.kernels import difference
 from fedpace.vector import Vector
 
 PRECISIONS: dict[str, torch.dtype | None] = {
@@ -98,8 +99,7 @@ class Device:
 
     def moved(self, y: Tensor, start: Vector) -> Vector:
         """y - start, in main memory."""
-        delta: Vector = y.numpy() - start
-        return delta
+        return difference(y.numpy(), start)
 
     def send(self, batch: Any) -> Any:
         """Begin to bring a batch here; `received` has it."""

@@ -51,7 +51,8 @@ def footprint(
 ) -> Footprint:
     """The least memory that `rounds` server steps of `algorithm` on `task` hold at once.
 
-    `alike`: all devices are, so that the updates of a step arrive at one instant.
+    `alike`: all devices are, so that the updates of a step arrive at one instant. One process makes them one after
+    another; several have them ready.
     """
     model, at_once = 4 * task.layout.size, _at_once(algorithm, task.clients)
     server = STEP + _vectors(algorithm.server_opt.init(np.zeros(TINY, np.float32)))
@@ -61,7 +62,7 @@ def footprint(
         model,
         int(model * (TASK + extra)),
         int(model * server),
-        int(model * share * (at_once if alike else 1)),
+        int(model * share * (at_once if alike and workers > 1 else 1)),
         int((model * memory + 4 * memory_size(task, algorithm.local)) * min(task.clients, at_once * rounds)),
     )
 

@@ -20,7 +20,7 @@ from fedpace.kernels.memory import empty_like
 if TYPE_CHECKING:
     from fedpace.vector import Vector
 
-__all__ = ["LONG", "add_scaled", "empty_like", "fits", "run", "scaled", "stepped"]
+__all__ = ["LONG", "add_scaled", "difference", "empty_like", "fits", "run", "scaled", "stepped"]
 
 LONG = 1 << 17  # half a megabyte of float32: about where the operands leave the cache
 
@@ -34,6 +34,11 @@ def fits(*vectors: Vector) -> bool:
 def scaled(v: Vector, factor: float) -> Vector:
     """factor * v, as a new vector."""
     return np.multiply(v, factor, out=empty_like(v))
+
+
+def difference(v: Vector, other: Vector) -> Vector:
+    """v - other, as a new vector."""
+    return np.subtract(v, other, out=empty_like(v))
 
 
 def add_scaled(total: Vector, v: Vector, factor: float) -> None:

@@ -11,6 +11,7 @@ from fedpace.privacy.accounting import ADJACENCIES, Accounting, together
 from fedpace.untrusted import Number, Whole, fits
 
 COVERED = "the released models; history, counters and metrics of clients are the operator's, and not covered"
+OPERATOR = "operator only"  # the mark of a history in tables
 _SHAPE = {
     "epsilon": float,
     "delta": Number,

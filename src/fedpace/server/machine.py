@@ -64,7 +64,7 @@ class Server(ServerView):
         self._models = Models(algorithm, self.down, clients, seed)
         self._admission = Admission(algorithm)
         self._orders = Orders.of(algorithm)
-        x = freeze(x.copy())
+        x = freeze(x.copy()) if x.flags.writeable else x
         aggregate = algorithm.aggregate.init(x, clients)
         self.state = ServerState(
             x=x,
@@ -79,8 +79,7 @@ class Server(ServerView):
         )
         self.state.versions.keeps = algorithm.pace.keeps
         self._models.publish(self.state)
-        self._parcel: Parcel  # the last one made
-        self._parcel_key: tuple[int, int, int] | None = None
+        self._parcel: tuple[tuple[int, int, int], Parcel] | None = None  # the last one made
         self._shares: Vector | None = None
         self._dispatching = False
 
@@ -169,7 +168,7 @@ class Server(ServerView):
         s.counts.resyncs += 1
         s.up.pop(client, None)
         s.down = self.down.forget(client, s.down)
-        self._parcel_key = None
+        self._parcel = None
         if self.algorithm.paired:
             self._journey.begin_anew(self.clients, s)
 
@@ -221,9 +220,9 @@ class Server(ServerView):
 
     def _parcel_for(self, client: int, version: int, round: int) -> Parcel:
         key = (self.state.version, version, round)
-        if not self.down.shared or key != self._parcel_key:
-            self._parcel, self._parcel_key = self._models.parcel(client, version, round, self.state), key
-        return self._parcel
+        if not self.down.shared or self._parcel is None or key != self._parcel[0]:
+            self._parcel = key, self._models.parcel(client, version, round, self.state)
+        return self._parcel[1]
 
     # ------------------------------------------------------------ taking updates and steps
 
@@ -264,7 +263,8 @@ class Server(ServerView):
         s, step = self.state, self._journey.step(self.state)
         if isinstance(step, Step):
             s.bad_steps.clear()
-            self._models.publish(s)
+            self._parcel = None  # not one model more than is needed
+            step = replace(step, x=self._models.publish(s))
             if self._private is not None:
                 step = self._private.accounted(step, self.algorithm.pace, s)
         else:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from fedpace.algorithm import Algorithm
-from fedpace.link import CONTROL
+from fedpace.kernels.memory import LONG_BYTES
+from fedpace.link import CONTROL, Full
 from fedpace.link.protocol import Context, Downlink
 from fedpace.random import stream
 from fedpace.server.messages import Parcel
@@ -22,14 +25,17 @@ class Models:
     clients: int
     seed: int
 
-    def publish(self, s: ServerState) -> None:
-        """Make the newest model available, as the clients will reconstruct it."""
+    def publish(self, s: ServerState) -> Vector:
+        """Make the newest model available, as the clients will reconstruct it; the model as the server holds it."""
         rng = stream(self.seed, "down", s.version)
         s.down = self.down.publish(s.x, s.version, s.down, rng)
         model = s.x
         if self.down.shared:
             model, _ = self.down.receive(self._frame(0, s.version, s.x, s), None, s.x.size)
         s.versions.add(s.version, freeze(model))
+        if s.version and self.down == Full() and model.nbytes >= LONG_BYTES and model.dtype == np.float32:
+            s.x = s.versions[s.version]  # the same numbers, and a long vector less
+        return s.x
 
     def parcel(self, client: int, version: int, round: int, s: ServerState) -> Parcel:
         """A model for one client, now."""

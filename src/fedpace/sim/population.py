@@ -200,6 +200,10 @@ class Devices:
     def upload_s(self, client: int, size_bytes: int) -> float:
         return float(self.up_s[client]) + size_bytes * float(self.up_s_per_byte[client])
 
+    def uploads_at_once(self, client: int) -> bool:
+        """Whether transfers take no time, however long they are."""
+        return not (self.up_s[client] or self.up_s_per_byte[client])
+
     def download_s(self, client: int, size_bytes: int) -> float:
         return float(self.down_s[client]) + size_bytes * float(self.down_s_per_byte[client])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from fedpace.client import Client, ClientConfig, ClientState, Delivery, Session, Times
@@ -14,23 +13,13 @@ from fedpace.server import Broadcast, Interrupt, Parcel, Poll, Send, Server, Ste
 from fedpace.server.messages import Steps
 from fedpace.sim.audience import Audience
 from fedpace.sim.availability import absent_at_start, changes
-from fedpace.sim.broadcasts import Announced, Broadcasts, Taken
+from fedpace.sim.broadcasts import Announced, Taken
 from fedpace.sim.observer import Observer, Tally
 from fedpace.sim.population import Devices
-from fedpace.sim.timeline import Phase, Timeline
+from fedpace.sim.state import SimState
+from fedpace.sim.timeline import Phase
 from fedpace.sim.training import TrainingPromises
 from fedpace.spill import Slab
-
-
-@dataclass(slots=True)
-class SimState:
-    """All a simulation knows beside the server and the clients."""
-
-    line: Timeline = field(default_factory=Timeline)
-    broadcasts: Broadcasts = field(default_factory=Broadcasts)
-    idle: set[int] = field(default_factory=set)  # would start if a model came
-    dispatch_at: float = -1.0  # the instant a dispatch is already scheduled for
-    tally: Tally = field(default_factory=Tally)
 
 
 class Simulation:
@@ -128,12 +117,14 @@ class Simulation:
         else:
             self._replace_stored(client)
             if client.finish():
-                self._upload(client)
+                self._upload(client, wait=True)
         self._look(number)
 
     def _uplink(self, number: int, session: int) -> None:
         client = self.clients[number]
-        update = client.state.upload
+        stored, update = client.state.outbox, client.state.upload
+        if update is None and stored is not None and stored.number == session:
+            update, _ = self._encode(client, stored, Tally())  # it is counted
         if update is None or update.session != session:
             return  # its client left while it was under way
         self.state.tally.bytes_up += update.size_bytes
@@ -268,17 +259,29 @@ class Simulation:
             self.training.promise(client, session, self.state.tally, self._will_be_sent(client, session))
         return session
 
-    def _upload(self, client: Client) -> None:
-        """Train the session in the send buffer, encode its update and send it."""
-        session = client.state.outbox
+    def _upload(self, client: Client, wait: bool = False) -> None:
+        """Train the session in the send buffer, encode its update and send it; `wait`: until it arrives.
+
+        Where uploads take no time, the updates of a cohort are then made and folded in one after another, and are never
+        all in memory.
+        """
+        session, until = client.state.outbox, self.now
         assert session is not None
-        delta, update = self.training.encoded(client, session, self.state.tally)
-        until = self.now + self.devices.upload_s(client.number, update.size_bytes)
+        if wait and self.training.can_wait and self.devices.uploads_at_once(client.number):
+            self.state.tally.solved += 1
+        else:
+            _, until = self._encode(client, session, self.state.tally)
         self.state.tally.uploads += 1
+        self.state.line.at(until, Phase.UPLINK, client.number, session.number)
+
+    def _encode(self, client: Client, session: Session, tally: Tally) -> tuple[Update, float]:
+        """The session's update as bytes, and when it arrives."""
+        delta, update = self.training.encoded(client, session, tally)
+        until = self.now + self.devices.upload_s(client.number, update.size_bytes)
         self._tell(Observer.uploading, client.number, update, self.now, until)
         if not self.config.exact and "update" in update.frames:
             self._tell(Observer.lossy, "up", delta, self.server.used(update))
-        self.state.line.at(until, Phase.UPLINK, client.number, update.session)
+        return update, until
 
     def _drop(self, client: Client) -> None:
         """A session fails, or there is none as expected; a client that trains continuously starts again by itself."""

@@ -26,6 +26,11 @@ class TrainingPromises:
         self.engine, self.eager, self.attackers = engine, eager, attackers
         self._made: dict[tuple[int, int], Vector] = {}
 
+    @property
+    def can_wait(self) -> bool:
+        """Whether a session may be trained later than it is sent: nobody looks at the others' updates."""
+        return not self.eager and self.attackers is None
+
     def promise(self, client: Client, session: Session, tally: Tally, sure: bool) -> None:
         """A session has started, or continues after a checkpoint."""
         if self.eager:

@@ -53,6 +53,10 @@ class FlatModule:
         """A copy of the vector."""
         return self.device.download(self.vector).copy()
 
+    def memory(self) -> npt.NDArray[Any]:
+        """The vector itself, for solvers that train in it; every use of it begins with `reset`, or as they do."""
+        return self.device.download(self.vector)
+
     def reset(self, x: Vector) -> None:
         """Parameters from `x`, buffers as they came, parts that were frozen in evaluation mode left so."""
         self.device.load(x, self.vector)

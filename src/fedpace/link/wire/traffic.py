@@ -46,8 +46,7 @@ class Lane:
     error: float = 0.0  # sum of ||v - used||^2 ...
     norm: float = 0.0  # ... and of ||v||^2, where the link loses anything
 
-    def count(self, frame: bytes, shape: VectorShape, times: int = 1) -> None:
-        info = _described(frame, shape)
+    def count(self, frame: bytes, info: FrameInfo, times: int = 1) -> None:
         self.frames += times
         self.header_bytes += times * info.header_bytes
         self.payload_bytes += times * info.payload_bytes
@@ -99,12 +98,16 @@ class Traffic:
         account.steps += steps
         account.bytes_up += sum(map(len, frames.values()))
         account.fired -= self.up.fired
-        _count(self.up, frames, "update", shape)
+        for name, frame in frames.items():
+            if name == "update":
+                self.up.count(frame, describe(frame, *shape))
+            else:
+                self.up.control_bytes += len(frame)
         account.fired += self.up.fired
 
     def downloaded(self, client: int, frames: Mapping[str, bytes], shape: VectorShape) -> None:
         self._account(client).bytes_down += sum(map(len, frames.values()))
-        _count(self.down, frames, "model", shape)
+        self.broadcast(frames, shape, 1)
 
     def _account(self, client: int) -> Account:
         account = self.clients.get(client)
@@ -114,20 +117,16 @@ class Traffic:
 
     def broadcast(self, frames: Mapping[str, bytes], shape: VectorShape, clients: int) -> None:
         """Sent to so many at once; not told apart by client."""
-        _count(self.down, frames, "model", shape, clients)
+        for name, frame in frames.items():
+            if name == "model":
+                self.down.count(frame, _described(frame, shape), clients)
+            else:
+                self.down.control_bytes += clients * len(frame)
 
     def plain(self) -> dict[str, Any]:
         """Both directions, and the clients that took part, as plain numbers."""
         accounts = {client: account.plain() for client, account in sorted(self.clients.items())}
         return {"up": _plain(self.up), "down": _plain(self.down), "clients": accounts}
-
-
-def _count(lane: Lane, frames: Mapping[str, bytes], main: str, shape: VectorShape, times: int = 1) -> None:
-    for name, frame in frames.items():
-        if name == main:
-            lane.count(frame, shape, times)
-        else:
-            lane.control_bytes += times * len(frame)
 
 
 def _plain(lane: Lane) -> dict[str, float]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fedpace.disk import files
 from fedpace.errors import require
-from fedpace.privacy.spent import COVERED, Privacy
+from fedpace.privacy.spent import COVERED, OPERATOR, Privacy
 from fedpace.record.run import timeline, usage
 from fedpace.record.run.inference import NONE, OtherTensors
 from fedpace.record.run.table_file import write_table
@@ -164,7 +164,10 @@ class Run:
         return pandas.DataFrame([{**row.pop("metrics"), **row} for row in rows])
 
     def to_csv(self, path: str | Path) -> Path:
-        """One line per server step, one number per column: metrics, bytes, updates, mean and largest staleness."""
+        """One line per server step, one number per column: metrics, bytes, updates, mean and largest staleness.
+
+        Of a private run also epsilon, and the mark `disclosure`: history is the operator's, and not covered.
+        """
         return write_table(self.flat_table(), path)
 
     def to_parquet(self, path: str | Path) -> Path:
@@ -175,7 +178,10 @@ class Run:
         """One row per server step, one number per column."""
         import pandas
 
-        return pandas.DataFrame([_flat(record) for record in self.history])
+        table = pandas.DataFrame([_flat(record) for record in self.history])
+        if self.privacy is not None:
+            table["disclosure"] = OPERATOR
+        return table
 
     def to_json(self, *, named: bool = False) -> str:
         """The whole run but its model, one line per server step. The same seed gives identical text.

@@ -15,7 +15,7 @@ from fedpace.errors import ConfigError, require
 from fedpace.privacy.spent import Privacy
 from fedpace.record.run.model_file import account
 from fedpace.record.run.run import Run
-from fedpace.vector import Layout, Vector, is_finite, model_sha256
+from fedpace.vector import Layout, Vector, freeze, is_finite, model_sha256
 
 InitialLike = Run | Mapping[str, Any] | str | Path
 MODEL = "model.safetensors"  # as `Run.save` calls it
@@ -41,7 +41,7 @@ def start_of(initial: InitialLike | None, task: Task, seed: int) -> Start:
     require(is_finite(x), "initial", label, "a model of finite numbers")
     parent = {"run" if isinstance(initial, Run) else "source": label, "model_sha256": model_sha256(x)}
     says = isinstance(initial, Run) or spent is not None
-    return Start(x, parent, spent, "" if says else label)
+    return Start(freeze(x), parent, spent, "" if says else label)
 
 
 def warn_of_unknown_account(start: Start) -> None:

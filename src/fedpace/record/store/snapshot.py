@@ -13,7 +13,8 @@ from fedpace.link.wire.frame import Phantom
 from fedpace.record.run.reporter import Reported, reporter_of
 from fedpace.record.store.tree import Adapter, Tree, TreeError, Typed, pack, unpack
 from fedpace.server import Server, ServerState
-from fedpace.sim.simulation import SimState, Simulation
+from fedpace.sim.simulation import Simulation
+from fedpace.sim.state import SimState
 from fedpace.sim.timeline import Phase, Timeline
 from fedpace.vector import Vector
 

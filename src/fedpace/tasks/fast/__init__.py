@@ -22,6 +22,7 @@ from fedpace.vector import Vector
 
 if TYPE_CHECKING:
     from fedpace.compute.protocol import Request
+    from fedpace.tasks.fast.compiled import Array
 
 
 Randomness = Callable[["Request"], AbstractContextManager[None]]
@@ -86,14 +87,22 @@ def _layered(
 
     trained = [layer for layer in layers if type(layer) is not nn.Dropout or flat.trains(layer)]
     known, loss = layers_of(trained, shape), known_loss(objective.loss)
-    return None if known is None or loss is None else LayerSolver(known, loss, flat.dtype, randomness)
+    return None if known is None or loss is None else LayerSolver(known, loss, _memory(flat), randomness)
 
 
 def _dense(layers: list[nn.Module], flat: FlatModule) -> Solver | None:
     from fedpace.tasks.fast.dense import DenseSolver, widths_of
 
     widths = widths_of(layers)
-    return None if widths is None else DenseSolver(widths, flat.dtype)
+    return None if widths is None else DenseSolver(widths, _memory(flat))
+
+
+def _memory(flat: FlatModule) -> Array:
+    """The module's own vector, where it begins with a cache line as torch's memory does."""
+    from fedpace.tasks.fast.compiled import LINE_BYTES, aligned
+
+    own = flat.memory()
+    return own if own.ctypes.data % LINE_BYTES == 0 else aligned(own.size, own.dtype)
 
 
 def _convolutional(

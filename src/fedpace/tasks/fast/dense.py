@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from fedpace.kernels import difference
 from fedpace.local import Stopped, until
 from fedpace.tasks.batches import Positions
 from fedpace.tasks.examples import Examples, Tensors
@@ -75,21 +76,18 @@ class Descent(NamedTuple):
 
 
 class DenseSolver:
-    """Local training of one network; memory is reused from session to session."""
+    """Local training of one network in `memory`, as long as its parameters; all of it is reused by the next session."""
 
     name, call_s = "compiled steps", 3e-6
 
-    def __init__(self, widths: Sequence[int], dtype: np.dtype[np.floating]):
-        self.widths, self.dtype = tuple(widths), np.dtype(dtype)
+    def __init__(self, widths: Sequence[int], memory: Array):
+        self.widths, self.dtype = tuple(widths), memory.dtype
         self._shape = shape_of(widths)
-        self._y = aligned(int(self._shape.begins[-1]) + widths[-1] * (widths[-2] + 1), dtype)
+        self._y = memory
         self._gradient = self._y[:0]
         self._input_type = torch.from_numpy(self._y).dtype
         self._known: WeakKeyDictionary[Tensors, tuple[Array, Array] | None] = WeakKeyDictionary()
-        self._room, self._scratch = 0, scratch_for(widths, 1, dtype)
-
-    def __reduce__(self) -> tuple[type[DenseSolver], tuple[tuple[int, ...], np.dtype[np.floating]]]:
-        return DenseSolver, (self.widths, self.dtype)
+        self._room, self._scratch = 0, scratch_for(widths, 1, self.dtype)
 
     def compiling(self) -> AbstractContextManager[None]:
         return announced(loops.descend, seconds=10)
@@ -117,8 +115,7 @@ class DenseSolver:
         """delta of the request, on samples that it takes."""
         start = np.asarray(request.start, self.dtype)
         loops.descend(*self._descent(request, start, data))
-        delta: Vector = self._y - start
-        return delta
+        return difference(self._y, start)
 
     def train_until(self, request: Request, data: Tensors, stopped: Stopped | None) -> tuple[Vector, int]:
         """(delta, steps taken), one compiled call per step."""
@@ -127,7 +124,7 @@ class DenseSolver:
         for k in until(stopped, range(request.steps)):
             loops.descend(*descent.step(k))
             taken = k + 1
-        return self._y - start, taken
+        return difference(self._y, start), taken
 
     def _descent(self, request: Request, start: Array, data: Tensors) -> Descent:
         """All local steps, with y at its start."""

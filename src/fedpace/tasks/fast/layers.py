@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from fedpace.kernels import difference
 from fedpace.local import Stopped, until
 from fedpace.tasks.batches import Positions
 from fedpace.tasks.examples import Examples, Tensors
@@ -127,21 +128,14 @@ def memory_for(layers: Sequence[Layer], count: int, dtype: np.dtype[np.floating]
 
 
 class LayerSolver:
-    """Local training of one network; memory is reused from session to session."""
+    """Local training of one network in `memory`, as long as its parameters; all of it is reused by the next session."""
 
     name, call_s = "compiled steps", 1e-5
 
-    def __init__(
-        self, layers: Sequence[Layer], loss: Loss, dtype: np.dtype[np.floating], randomness: Randomness
-    ):
-        self.layers, self.loss, self.dtype, self._randomness = (
-            tuple(layers),
-            loss,
-            np.dtype(dtype),
-            randomness,
-        )
+    def __init__(self, layers: Sequence[Layer], loss: Loss, memory: Array, randomness: Randomness):
+        self.layers, self.loss, self.dtype, self._randomness = tuple(layers), loss, memory.dtype, randomness
         self._form = compiled_form(layers, self.dtype)
-        self._y, self._gradient = aligned(sum(layer.size for layer in layers), dtype), np.empty(0, dtype)
+        self._y, self._gradient = memory, memory[:0]
         self._room, self._memory = 0, memory_for(layers, 1, self.dtype)
         self._keep = [
             (layer.outer, 1 / layer.number) for layer in layers if layer.kind == kinds.DROPOUT
@@ -188,7 +182,7 @@ class LayerSolver:
             for low in until(stopped, range(0, request.steps, at_once)):
                 taken = min(low + at_once, request.steps)
                 loops.descend(*part(low, taken))
-        return self._y - start, taken
+        return difference(self._y, start), taken
 
     def _parts(
         self, request: Request, data: Tensors, order: Positions, ends: Positions
