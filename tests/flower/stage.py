@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -117,13 +118,11 @@ class Stage:
         wait_until(lambda: text in self.said(name), f"{name} saying {text!r}")
 
     def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
-        """The process and all that it started."""
+        """The process and all that it started; itself first, or it would replace them."""
         process = self.processes.pop(name)
-        for child in [*children(process.pid), process.pid]:
-            try:
-                os.kill(child, how)
-            except ProcessLookupError:
-                continue
+        for each in [process.pid, *children(process.pid)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, how)
         process.wait()
 
     def close(self) -> None:
