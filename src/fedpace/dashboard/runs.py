@@ -43,6 +43,7 @@ def _line(store: Store, run: Listed, said: tuple[str, list[str]]) -> dict[str, A
         "name": run.name,
         "algorithm": run.algorithm,
         "task": run.task,
+        "settings": run.settings,
         "seed": run.seed,
         "steps": run.steps,
         "rounds": run.rounds,

@@ -15,7 +15,7 @@ const whole = (name) => [el("span", { class: "front" }, name.slice(0, -12)), el(
 export function show(main, { query }) {
   const runs = new Map();
   const filters = { q: "", algorithm: "", task: "", state: "", tag: "", metric: "", sort: "began", down: "1", ...Object.fromEntries(query) };
-  const search = el("input", { type: "search", id: "search", placeholder: "Search names, algorithms, tags", "aria-label": "Search runs", value: filters.q, oninput: () => set({ q: search.value }) });
+  const search = el("input", { type: "search", id: "search", placeholder: "Search names, settings, tags", "aria-label": "Search runs", value: filters.q, oninput: () => set({ q: search.value }) });
   const selects = el("div", { class: "filters" });
   const count = el("p", { class: "soft count", role: "status" }, "…");
   const picked = el("div", { class: "picked", hidden: true });
@@ -35,7 +35,7 @@ export function show(main, { query }) {
     const text = (key, title, more = {}) => ({ key, title, cell: (run) => run[key], sort: (run) => String(run[key]).toLowerCase(), class: `c-${key}`, ...more });
     return [
       { key: "select", title: "", class: "c-select", cell: (run) => el("input", { type: "checkbox", "aria-label": `Select ${run.name}`, checked: chosen.has(run.name), onchange: () => toggle(run) }) },
-      text("name", "name", { cell: (run) => el("a", { href: link(run.name), title: run.name }, whole(run.name)) }),
+      text("name", "name", { cell: (run) => el("a", { href: link(run.name), title: run.settings ? `${run.name}\n${run.settings}` : run.name }, whole(run.name)) }),
       text("algorithm", "algorithm"),
       text("task", "task"),
       { key: "seed", title: "seed", align: "right", class: "c-seed", cell: (run) => String(run.seed), sort: (run) => run.seed },
@@ -65,7 +65,7 @@ export function show(main, { query }) {
 
   function matches(run) {
     const words = filters.q.toLowerCase().split(/\s+/).filter(Boolean);
-    const text = `${run.name} ${run.algorithm} ${run.task} ${run.state} ${run.tags.join(" ")}`.toLowerCase();
+    const text = `${run.name} ${run.algorithm} ${run.settings} ${run.task} ${run.state} ${run.tags.join(" ")}`.toLowerCase();
     return words.every((word) => text.includes(word))
       && ["algorithm", "task", "state"].every((key) => !filters[key] || run[key] === filters[key])
       && (!filters.tag || run.tags.includes(filters.tag))
