@@ -46,12 +46,11 @@ class Participant:
         self._results: dict[int, Vector] = {}  # deltas of finished sessions, by number
         self._done: tuple[Vector, int] | None = None  # an interruptible session that took all its steps
         self._interruption: tuple[int, Parcel | None] | None = None  # came while it trained
-        self._greetings = 0
-        self._greeting = True  # hello was said, or is to be; the welcome has not come
+        self._greetings, self._greeting = 0, True  # hello was said, or is to be; the welcome has not come
         # an interruption that came before the answer to the last upload
         self._deferred: Message | None = None
-        self._wants = False  # the server knows that it waits for a model
-        self._paused, self._reaction = False, Reaction()
+        self._wants = self._paused = False  # `_wants`: the server knows that it waits for a model
+        self._reaction = Reaction()
 
     def adopt(self, algorithm: Algorithm, seed: int) -> None:
         """The model as this algorithm trains it: some parameters may stay on the client."""
