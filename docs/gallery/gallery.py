@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fedpace import Run
 
-TASK = "--task digits --model softmax --clients 20 --partition dirichlet:0.3 --population half-normal:4,1"
+TASK = "--task digits --model {} --clients 20 --partition dirichlet:0.3 --population half-normal:4,1"
 ROUNDS = 40
 COHORT = "clients_per_round=5"
 BUFFER = "buffer=5 concurrency=10"
@@ -40,6 +40,11 @@ SETTINGS = {
     "fednova": f"{COHORT} epochs=1..10",
     "fednova_vr": f"{COHORT} epochs=5",
     "scaffold": f"{COHORT} epochs=5",
+    "feddyn": f"{COHORT} epochs=5",
+    "fedper": COHORT,
+    "fedbn": COHORT,
+    "fedrep": f"{COHORT} head_epochs=2",
+    "ditto": COHORT,
     "fedbuff": BUFFER,
     "fedasync": "concurrency=10",
     "ca2fl": BUFFER,
@@ -73,6 +78,7 @@ STEPS = {
     "quafl": 140,
 }
 LOCAL_WORK = ("epochs", "steps")
+OWN_MODELS = ("fedper", "fedbn", "fedrep", "ditto")  # measured client by client, on a network of two layers
 PANELS = ("server steps", "virtual seconds", "kB, both directions")
 
 
@@ -83,35 +89,54 @@ def steps(name: str) -> int:
 def command(name: str) -> str:
     """The line that makes the run of the picture."""
     chosen = " ".join(f"--set '{one}'" if "(" in one else f"--set {one}" for one in SETTINGS[name].split())
-    return f"fedpace run {name} {TASK} --rounds {steps(name)} {chosen}"
+    measured = " --client-metrics-every 1" if name in OWN_MODELS else ""
+    return f"fedpace run {name} {TASK.format(model(name))} --rounds {steps(name)} {chosen}{measured}"
+
+
+def model(name: str) -> str:
+    return "mlp:32" if name in OWN_MODELS else "softmax"
 
 
 @cache
-def _task() -> fedpace.tasks.LoadedTask:
-    return fedpace.tasks.load("digits", clients=20, partition="dirichlet:0.3", model="softmax", seed=0)
+def _task(network: str) -> fedpace.tasks.LoadedTask:
+    return fedpace.tasks.load("digits", clients=20, partition="dirichlet:0.3", model=network, seed=0)
 
 
 @cache
-def run(name: str, settings: str) -> Run:
+def run(name: str, settings: str, network: str) -> Run:
     chosen = dict(setting(one) for one in settings.split())
     algorithm = build(getattr(algorithms, name), chosen, rounds=steps(name))
-    return fedpace.simulate(algorithm, _task(), Population.half_normal(4.0, 1.0), rounds=steps(name))
+    every = 1 if network == model(OWN_MODELS[0]) else None
+    devices = Population.half_normal(4.0, 1.0)
+    return fedpace.simulate(
+        algorithm, _task(network), devices, rounds=steps(name), client_metrics_every=every
+    )
 
 
 def control(name: str) -> Run:
     """FedAvg with the same local work."""
     work = (one for one in SETTINGS[name].split() if one.startswith(LOCAL_WORK))
-    return run("fedavg", " ".join((COHORT, *work)))
+    return run("fedavg", " ".join((COHORT, *work)), model(name))
+
+
+def accuracies(each: Run) -> list[float]:
+    """After every step: of the model, or the mean over clients where each is measured."""
+    if each.client_metrics:
+        return [each.client_metrics[record.version].mean for record in each.history]
+    return [record.metrics["accuracy"] for record in each.history]
 
 
 def show(name: str) -> Figure:
     """Print the command and how both runs ended; draw the algorithm in blue and the control in grey."""
     print(" \\\n    ".join(wrap(command(name), 76, break_on_hyphens=False)))
-    pair = {"fedavg": control(name)} | ({} if name == "fedavg" else {name: run(name, SETTINGS[name])})
+    pair = {"fedavg": control(name)} | (
+        {} if name == "fedavg" else {name: run(name, SETTINGS[name], model(name))}
+    )
     for label, each in pair.items():
         sent = (each.bytes_up + each.bytes_down) / 1e3
-        accuracy = each.metrics["accuracy"]
-        print(f"{label:17} accuracy {accuracy:.3f}   {each.virtual_seconds:6.1f} s   {sent:6.0f} kB")
+        print(
+            f"{label:17} accuracy {accuracies(each)[-1]:.3f}   {each.virtual_seconds:6.1f} s   {sent:6.0f} kB"
+        )
     return _picture(pair)
 
 
@@ -125,7 +150,7 @@ def _picture(pair: Mapping[str, Run]) -> Figure:
         panels = figure.subplots(1, 3, sharey=True)
         for (label, each), colour in zip(pair.items(), ("#999999", COLOURS[0]), strict=False):
             for panel, values in zip(panels, _abscissae(each), strict=True):
-                panel.plot(values, [r.metrics["accuracy"] for r in each.history], color=colour, label=label)
+                panel.plot(values, accuracies(each), color=colour, label=label)
         for panel, title in zip(panels, PANELS, strict=True):
             panel.set_xlabel(title)
         panels[0].set(ylabel="accuracy", ylim=(0, 1))

@@ -307,6 +307,7 @@ STEP = {
     "bytes_up": 7,
     "bytes_down": 8,
     "epsilon": None,
+    "clipped": 2,
     "metrics": '{"loss": 0.5}',
 }
 
