@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from fedpace.bench.comparison import Failure, Measurement
 
 Rows = list[dict[str, Any]]
-WORK = ("W1", "W2", "W3", "async", "W5", "W6", "W7")
+WORK = {  # workloads by what is typed
+    "W1": ("W1",),
+    "W2": ("W2",),
+    "W3": ("W3",),
+    "async": ("W4", "W4d"),
+    "W5": ("W5",),
+    "W6": ("W6",),
+    "W7": ("W7", "W7r"),
+}
 WHAT = (*WORK, "server", "codecs", "robust", "scale", "memory", "device", "startup", "tune")
 USUAL = ("W1", "W2", "W3", "async", "startup")
 
@@ -74,14 +82,18 @@ def command(args: argparse.Namespace) -> int:
     for name in chosen:
         if name not in WHAT:
             raise unknown("WHAT", name, WHAT)
-    measured: dict[str, Rows] = {}
-    for name in chosen:
-        measure: Callable[[argparse.Namespace], Rows] = globals()[f"_{name.lower()}"]
-        measured[name] = measure(args)
+    measured = {name: _measured(name, args) for name in chosen}
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump(measured, file, indent=1)
     return 0
+
+
+def _measured(name: str, args: argparse.Namespace) -> Rows:
+    if name in WORK:
+        return _training(args, *WORK[name])
+    measure: Callable[[argparse.Namespace], Rows] = globals()[f"_{name}"]
+    return measure(args)
 
 
 def _training(args: argparse.Namespace, *names: str) -> Rows:
@@ -115,34 +127,6 @@ def _row(result: Measurement | Failure) -> tuple[str, str, str, str]:
     if isinstance(result, Failure):
         return f"{result.who} {result.reason}", "failed", "", ""
     return result.who, f"{result.seconds:.4f}", f"{result.ratio:.3f}", f"{result.peak_bytes / 1e6:.0f}"
-
-
-def _w1(args: argparse.Namespace) -> Rows:
-    return _training(args, "W1")
-
-
-def _w2(args: argparse.Namespace) -> Rows:
-    return _training(args, "W2")
-
-
-def _w3(args: argparse.Namespace) -> Rows:
-    return _training(args, "W3")
-
-
-def _async(args: argparse.Namespace) -> Rows:
-    return _training(args, "W4", "W4d")
-
-
-def _w5(args: argparse.Namespace) -> Rows:
-    return _training(args, "W5")
-
-
-def _w6(args: argparse.Namespace) -> Rows:
-    return _training(args, "W6")
-
-
-def _w7(args: argparse.Namespace) -> Rows:
-    return _training(args, "W7", "W7r")
 
 
 def _memory(args: argparse.Namespace) -> Rows:
