@@ -64,7 +64,7 @@ class AtWork(Observer):
         return [
             session.version
             for client in self.simulation.clients.values()
-            for session in (client.state.running, client.state.upload)
+            for session in (client.state.running, client.state.outbox, client.state.upload)
             if session is not None
         ]
 

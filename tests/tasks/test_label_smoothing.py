@@ -55,7 +55,7 @@ def test_it_is_an_option_of_the_command_line_and_of_files(tmp_path, monkeypatch,
     np.testing.assert_array_equal(one.client_metrics[1].values, other.client_metrics[1].values)
     assert "client_test=0.25, label_smoothing=0.1" in saved.open("a").entry.experiment["task"]
     assert main(["runs", "show", "a"]) == 0
-    assert "clients        measured after steps 1, 2" in capsys.readouterr().out
+    assert "clients measured     after steps 1, 2" in capsys.readouterr().out
     assert main(["runs", "export", "a", "-o", str(tmp_path / "c.toml")]) == 0
     assert main(["resume", "a", "--rounds", "3", "--quiet"]) == 0
     assert list(fedpace.runs().open("a").load().client_metrics) == [1, 2, 3]

@@ -128,7 +128,7 @@ def _clients(run: Run) -> list[tuple[str, str]]:
     last = run.client_metrics.get(len(run.history))
     if last is None or len(last.values) < 2:
         return []
-    whose = "clients" if run.algorithm.personal is None else "clients' models"
+    whose = "clients" if getattr(run.algorithm, "personal", None) is None else "clients' models"
     return [(f"{last.name} of {whose}", f"mean {last.mean:.4f}, worst tenth {last.worst_tenth:.4f}")]
 
 

@@ -231,8 +231,7 @@ class Participant:
         steps = self.owner.steps(session.steps)
         require(1 <= steps <= session.steps, "steps of a session", steps, f"in 1..{session.steps}")
         client.state.running = session = replace(session, steps=steps)
-        self._reaction.save = True
-        self._reaction.train = replace(request(client, session), data=self.data)
+        self._reaction.save, self._reaction.train = True, replace(request(client, session), data=self.data)
 
     def _polled(self, message: Message) -> None:
         if self._client.polled():

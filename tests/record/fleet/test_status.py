@@ -16,6 +16,7 @@ from fedpace.record import fleet
 from fedpace.record.fleet import ClientStatus, FleetAlarm, FleetStatus
 from fedpace.record.fleet.prometheus import rendered
 from fedpace.record.store.store import DATABASE, Store
+from fedpace.record.store.tables import SCHEMA
 
 TRAINING = ClientStatus(0, "training", 7, 0.25, 2**40, 17, 3, 1, 1.7e9)
 UNKNOWN = ClientStatus(5, "offline", None, None, 0, 0, 0, 0, None)
@@ -104,7 +105,7 @@ def test_a_store_without_the_table_gets_one(store: Store) -> None:
     connection.close()
     newer = Store(store.home)
     fleet.write(newer, run, STATUS)
-    assert fleet.latest(newer, "night/a") == STATUS and schema == (3,)
+    assert fleet.latest(newer, "night/a") == STATUS and schema == (SCHEMA,)
 
 
 CLIENT = json.loads(STATUS.to_json())["clients"][0]

@@ -99,14 +99,15 @@ def _show(store: Store, entry: Entry) -> None:
     facts += rows.facts(entry).items()
     facts.append(("files", str(store.folder(entry.name))))
     facts.append(("real time", format_seconds(entry.summary.get("real_seconds", 0.0))))
-    print(entry.name)
-    for name, text in facts:
-        if text:
-            print(visible(f"  {name:<15}{short_lists(text)}"))
     run = artifacts.load(store, entry)
     if len(run.client_metrics) > 1:
-        steps = short_lists(", ".join(map(str, run.client_metrics)))
-        print(f"  {'clients':<15}measured after steps {steps}")
+        steps = ", ".join(map(str, run.client_metrics))
+        facts.append(("clients measured", f"after steps {steps}"))
+    print(entry.name)
+    width = max(len(name) for name, text in facts if text)
+    for name, text in facts:
+        if text:
+            print(visible(f"  {name:<{width}} {short_lists(text)}"))
     if run.history:
         print()
         show.result(run)
