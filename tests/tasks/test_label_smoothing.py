@@ -40,13 +40,15 @@ def test_it_is_an_option_of_the_command_line_and_of_files(tmp_path, monkeypatch,
         "0.25",
         "--client-metrics-every",
         "1",
+        "--personalise",
+        "2",
         "--name",
         "a",
     ]
     file = tmp_path / "again.toml"
     assert main([*words, "--save-as", str(file)]) == 0
     assert "accuracy of clients" in capsys.readouterr().out
-    for key in ("label_smoothing = 0.1", "client_test = 0.25", "client_metrics_every = 1"):
+    for key in ("label_smoothing = 0.1", "client_test = 0.25", "client_metrics_every = 1", "personalise = 2"):
         assert key in file.read_text()
     assert main(["run", str(file), "--name", "b", "--quiet"]) == 0
     saved = fedpace.runs()
@@ -57,6 +59,7 @@ def test_it_is_an_option_of_the_command_line_and_of_files(tmp_path, monkeypatch,
     assert main(["runs", "show", "a"]) == 0
     assert "clients measured     after steps 1, 2" in capsys.readouterr().out
     assert main(["runs", "export", "a", "-o", str(tmp_path / "c.toml")]) == 0
+    assert "personalise = 2" in (tmp_path / "c.toml").read_text()
     assert main(["resume", "a", "--rounds", "3", "--quiet"]) == 0
     assert list(fedpace.runs().open("a").load().client_metrics) == [1, 2, 3]
 

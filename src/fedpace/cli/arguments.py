@@ -29,6 +29,7 @@ _WORDS = (
     "client_test",
     "label_smoothing",
     "client_metrics_every",
+    "personalise",
 )
 
 
@@ -41,6 +42,12 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         metavar="N",
         help="server steps between measurements of every client (`run.client_metrics`)",
+    )
+    parser.add_argument(
+        "--personalise",
+        type=count,
+        metavar="N",
+        help="local steps that every client takes on its own data before it is measured",
     )
     parser.add_argument(
         "--initial",

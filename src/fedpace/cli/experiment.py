@@ -265,4 +265,5 @@ def execution(args: argparse.Namespace) -> dict[str, Any]:
         "stop": dict(args.stop) or None,
         "initial": initial(args.initial),
         "client_metrics_every": args.client_metrics_every,
+        "personalise": args.personalise,
     }

@@ -40,7 +40,13 @@ _EXPERIMENT: dict[str, object] = {
     "name": str,
 }
 _OF_VERB: dict[str, dict[str, object]] = {
-    "run": {"client_metrics_every": Whole, "initial": str, "track": [str], "checkpoint_every": (Whole, str)},
+    "run": {
+        "client_metrics_every": Whole,
+        "personalise": Whole,
+        "initial": str,
+        "track": [str],
+        "checkpoint_every": (Whole, str),
+    },
     "compare": {"seeds": Whole, "target": dict, "baseline": str},
 }
 _TABLES: dict[str, object] = {"algorithm": str, "algorithms": (dict, [str]), "parameters": dict}

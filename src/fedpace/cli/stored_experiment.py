@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedpace.record.rows import Entry
 
 
-MEASURED = "client metrics every"
+MEASURED = ("client metrics every", "personalise")
 
 
 def export(entries: Sequence[Entry], output: str, modules: str | None) -> int:
@@ -49,7 +49,7 @@ def _words(entry: Entry) -> list[str]:
         "seed": str(entry.seed),
         "evaluate-every": _interval(text.get("evaluate every", "None")),
         **({"population": _ours("population", text["population"])} if text["population"] != "None" else {}),
-        **({"client-metrics-every": text[MEASURED]} if MEASURED in text else {}),
+        **{name.replace(" ", "-"): text[name] for name in MEASURED if name in text},
         **({"compute": text["compute"].strip("'")} if "compute" in text else {}),
     }
     stop = stop_from(text.get("stop", "None")) or {}

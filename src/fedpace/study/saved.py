@@ -36,6 +36,8 @@ from fedpace.study.rebuild import (
 from fedpace.study.study import Study
 from fedpace.study.trial import StudyRun, TaskLike, TaskOfSeed
 
+MEASUREMENT = ("client_metrics_every", "personalise")  # of its clients
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -166,7 +168,7 @@ class SavedRun:
             "seed": self.entry.seed,
             "evaluate_every": self.evaluate_every,
             "stop": self.stop,
-            "client_metrics_every": self.client_metrics_every,
+            **self.client_measurement,
         }
         return simulate(**parts, **asked, **options, store=StoreAs(self.name))
 
@@ -210,10 +212,11 @@ class SavedRun:
         return evaluation_from(self.entry.experiment.get("evaluate every", "None"))
 
     @property
-    def client_metrics_every(self) -> int | None:
-        """Server steps between measurements of its clients."""
-        every = number_from(self.entry.experiment.get("client metrics every", "None"))
-        return every if isinstance(every, int) else None
+    def client_measurement(self) -> dict[str, int]:
+        """How its clients are measured, as `simulate` takes it."""
+        text = self.entry.experiment
+        found = {name: number_from(text.get(name.replace("_", " "), "None")) for name in MEASUREMENT}
+        return {name: number for name, number in found.items() if isinstance(number, int)}
 
     @property
     def stop(self) -> Any:
@@ -237,8 +240,7 @@ class SavedRun:
         require(not self.store.is_alive(self.entry), "a run to extend", self.name, "one nobody is working on")
         options = {"rounds": rounds, "evaluate_every": self.evaluate_every, "keep_models": False}
         options |= {} if self.stop is None else {"stop": self.stop}
-        every = self.client_metrics_every
-        options |= {} if every is None else {"client_metrics_every": every}
+        options |= self.client_measurement
         about = identity(algorithm, task, population, self.entry.seed, None, **options)
         clear(self.store.folder(self.name))
         self.store.set(self.entry.id, "interrupted", note=f"extended to {rounds} steps")

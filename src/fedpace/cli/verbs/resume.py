@@ -82,7 +82,7 @@ def _experiment(saved: SavedRun, args: argparse.Namespace) -> execution.Experime
         "workers": args.workers or 1,
         "evaluate_every": saved.evaluate_every,
         "stop": saved.stop,
-        "client_metrics_every": saved.client_metrics_every,
+        **saved.client_measurement,
     }
     return execution.Experiment(**parts, seed=saved.entry.seed, how=how, words=())
 
