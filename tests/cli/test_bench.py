@@ -52,4 +52,4 @@ def test_what_is_measured_has_a_name(fedpace: Any) -> None:
     said = fedpace("bench", "W9")
     assert said.code == 2
     assert said.err.startswith("fedpace bench: WHAT must be one of W1, W2, W3,") and "got 'W9'" in said.err
-    assert all(callable(getattr(bench, f"_{name.lower()}")) for name in bench.WHAT)
+    assert all(name in bench.WORK or callable(getattr(bench, f"_{name}")) for name in bench.WHAT)
