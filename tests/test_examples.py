@@ -64,6 +64,7 @@ def test_a_smaller_budget_costs_accuracy_and_none_is_exceeded():
     assert "contributions left, of 4 each" in text and "guesses right" in text
 
 
+@pytest.mark.long
 def test_clients_of_few_classes_are_served_better_by_models_of_their_own():
     text = printed("personalisation.py")
     rows = {

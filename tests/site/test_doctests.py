@@ -31,7 +31,9 @@ def test_examples(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert result.attempted > 0 and result.failed == 0
 
 
-@pytest.mark.parametrize(("module", "name"), [(module, name) for module in TYPED_MOST for name in TYPED_MOST[module]])
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module in TYPED_MOST for name in TYPED_MOST[module]]
+)
 def test_names_that_are_typed_most_have_an_example(module: str, name: str) -> None:
     found = find(module, name)
     text = files()[found.module].read_text(encoding="utf-8").splitlines()

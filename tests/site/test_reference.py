@@ -46,7 +46,9 @@ def test_a_name_that_nobody_defines_is_an_error() -> None:
 
 def test_the_entry_of_a_rule_has_types_equation_and_meaning() -> None:
     text = pages()["python/fedpace.server_opt.md"]
-    assert "{py:class} fedpace.server_opt.Momentum(lr: float = 1.0, beta: float = 0.0, nu: float = 0.0)" in text
+    assert (
+        "{py:class} fedpace.server_opt.Momentum(lr: float = 1.0, beta: float = 0.0, nu: float = 0.0)" in text
+    )
     assert "```text\nb_{t+1} = (1 − β) Δ_t + β b_t " in text
 
 
@@ -76,7 +78,9 @@ def every_parser() -> Iterator[tuple[str, argparse.ArgumentParser]]:
             ]
 
 
-@pytest.mark.parametrize(("verb", "parser"), list(every_parser()), ids=lambda given: getattr(given, "prog", ""))
+@pytest.mark.parametrize(
+    ("verb", "parser"), list(every_parser()), ids=lambda given: getattr(given, "prog", "")
+)
 def test_every_option_has_its_line(verb: str, parser: argparse.ArgumentParser) -> None:
     text = pages()[f"commands/{verb}.md"]
     head = f"# {parser.prog}\n"

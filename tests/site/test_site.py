@@ -49,7 +49,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q"]
     paths = ["-d", str(folder / "doctrees"), str(DOCS), str(folder / "html")]
-    built = subprocess.run([*command, *paths], capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    built = subprocess.run(
+        [*command, *paths], capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
     assert built.returncode == 0, built.stderr
     return folder / "html"
 
@@ -68,7 +70,11 @@ def requests(browser: Browser) -> tuple[set[str], list[str]]:
     """Addresses that were asked for, and those that failed, but for the browser's own."""
     events = [json.loads(entry["message"])["message"] for entry in browser.log("performance")]
     sent = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
-    asked = {each["requestId"]: each["request"]["url"] for each in sent if not each["request"]["url"].startswith(OWN)}
+    asked = {
+        each["requestId"]: each["request"]["url"]
+        for each in sent
+        if not each["request"]["url"].startswith(OWN)
+    }
     failed = [event["params"]["requestId"] for event in events if event["method"] == "Network.loadingFailed"]
     return set(asked.values()), [asked[each] for each in failed if each in asked]
 
@@ -85,7 +91,7 @@ def test_every_page_was_built(site: Path) -> None:
 def test_no_page_names_a_resource_from_outside(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        for tag in ("<script src=", '<img src="', "<link rel=\"stylesheet\" type=\"text/css\" href="):
+        for tag in ("<script src=", '<img src="', '<link rel="stylesheet" type="text/css" href='):
             assert f"{tag}http" not in text and f'{tag}"http' not in text, page
 
 

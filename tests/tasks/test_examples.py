@@ -43,6 +43,7 @@ def test_own_model():
     assert worst <= low <= median <= high <= 1
 
 
+@pytest.mark.long
 def test_adapter_finetuning():
     """3 % of the parameters travel, and the new task is learned from a quarter right by chance."""
     text = printed("adapter_finetuning.py")
