@@ -226,7 +226,8 @@ def test_a_private_page_opens_with_its_printed_address(browser: Browser, private
     assert browser.evaluate("return location.href").startswith(f"{private.address}/")
     assert "token" not in browser.evaluate("return location.href")
     assert browser.evaluate("return document.cookie") == ""  # HttpOnly
-    assert all("401" in message for message in troubles(browser))  # of the first look, without the token
+    found = troubles(browser)
+    assert all("401" in message for message in found), found  # of the first look, without the token
 
 
 @pytest.mark.long
