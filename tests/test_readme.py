@@ -69,7 +69,7 @@ PAPERS = {
     "DeFedAvg": ("defedavg-table1", "defedavg-speedup"),
     "bidirectional compression": ("two-way-bits",),
     "CA2FL": ("ca2fl-accuracy", "ca2fl-delay"),
-    "our own claims": ("two-way-defaults", "combined-methods"),
+    "our own claims": ("two-way-defaults", "combined-methods", "robustness"),
 }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from fedpace.reproduce.comparison import Comparison, above, final_accuracy, no_worse
-from fedpace.reproduce.experiment import OWN, Finding, Procedure, compared, not_run, reproduction
+from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Procedure, compared, not_run, reproduction
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.robustness_cells import (
     ATTACKS,
@@ -25,12 +26,14 @@ from fedpace.reproduce.robustness_page import pictures, tables
 
 
 def findings(edition: str, results: Results) -> list[Finding]:
-    return [
+    """Our own claims: the papers' breakdown points are about unbounded damage, not about points of accuracy."""
+    found = [
         *(_survives(edition, results, split, pace) for split, pace in columns()),
         *(_mean_is_beaten(edition, results, split, pace) for split, pace in columns()),
         _fails_past_its_point(edition, results),
         _buckets_help(edition, results),
     ]
+    return [replace(each, source=ClaimSource.OWN) for each in found]
 
 
 def _survives(edition: str, results: Results, split: str, pace: str) -> Finding:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from fedpace.record.report.plot import COLOURS
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.experiment import Table
 from fedpace.reproduce.results import Results
@@ -62,7 +63,7 @@ def _breakdowns(edition: str, results: Results) -> Table:
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
-    shown = {f"{pace}.png": _sheet(edition, results, pace) for pace in PACES}
+    shown = {pace: _sheet(edition, results, pace) for pace in PACES}
     return {name: figure for name, figure in shown.items() if figure is not None}
 
 
@@ -90,7 +91,7 @@ def _lines(axes: Any, edition: str, results: Results, split: str, pace: str, att
         names = [cell_name(split, pace, rule, attack if share else "", share) for share in shares]
         if results.have(*names):
             heights = [results.final(name).mean for name in names]
-            dashes: Sequence[int] | str = "-" if at < 8 else "--"
+            dashes = "-" if at < len(COLOURS) else "--"
             axes.plot(shares, heights, color=draw.colour(at), label=rule, linestyle=dashes)
     axes.set_ylim(0, 100)
     axes.set_xticks(shares[::2] if len(shares) > 3 else shares)
