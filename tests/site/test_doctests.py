@@ -7,6 +7,7 @@ import importlib
 from pathlib import Path
 
 import pytest
+
 from reference.sources import files, find
 
 EXAMPLES = [module for module, file in files().items() if "\n    >>> " in file.read_text(encoding="utf-8")]

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 import reference
 
 ROOT = Path(__file__).parents[2]

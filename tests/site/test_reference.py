@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
-import reference
-from reference import algorithms as algorithm_pages
-from reference.docstrings import markdown
-from reference.sources import exported, find
 
+import reference
 from fedpace import algorithms
 from fedpace.cli.entry import VERBS, parser_of
 from fedpace.errors import FedpaceError
+from reference import algorithms as algorithm_pages
+from reference.docstrings import markdown
+from reference.sources import exported, find
 
 ENTRY = re.compile(r"^:{3,}\{py:(?:class|function|data)\} ([\w.]+)|^```\{py:module\} ([\w.]+)", re.MULTILINE)
 

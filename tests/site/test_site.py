@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from browser import Browser, require_browser
 from shipped import MATHJAX, MERMAID
 
