@@ -113,3 +113,6 @@ def test_the_rows_of_speed_are_those_of_the_page() -> None:
             line.split("|")[1:-1] for line in README.splitlines() if line.startswith(f"| {workload}:")
         ]
         assert short == [full[0], *(full[column] for column in columns)]
+    (own,) = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("| W5:")]
+    (short,) = [line.split("|")[1:-1] for line in README.splitlines() if line.startswith("| W5:")]
+    assert short == [own[0], own[2], *[" – "] * 3, own[4], own[5]]

@@ -41,7 +41,8 @@ def test_the_keys_of_a_table_are_the_fields_it_fills(table: str, kind: type) -> 
 
 
 def test_a_run_toml_with_limits_of_the_journal_is_read(tmp_path: Path) -> None:
-    text = '[run]\nalgorithm = "fedavg"\nclients = 2\nrounds = 1\n[journal]\nmode = "recover"\nevery_s = 5\nmax_bytes = 9\n'
+    run = '[run]\nalgorithm = "fedavg"\nclients = 2\nrounds = 1\n'
+    text = f'{run}[journal]\nmode = "recover"\nevery_s = 5\nmax_bytes = 9\n'
     (tmp_path / "run.toml").write_text(text)
     assert settings.read_settings(tmp_path).journal == JournalLimits(mode="recover", every_s=5, max_bytes=9)
 
