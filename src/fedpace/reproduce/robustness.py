@@ -167,9 +167,9 @@ EXPERIMENT = reproduction(
         ),
         "full": compared(
             """
-            data | gradients of MNIST, CIFAR-10 and others | Fashion-MNIST, mlp, 20 clients, iid and Dirichlet 0.3
-            local work | one gradient | 2 epochs of SGD, rate 0.1, batch 10
-            pacing | synchronous | 60 rounds of all clients; 120 steps of buffers of 10, devices 1 s + half-normal
+            data | gradients of MNIST, CIFAR-10 and others | Fashion-MNIST, mlp:32, 20 clients, iid and Dirichlet 0.3
+            local work | one gradient | 20 steps of SGD, rate 0.1, batch 20
+            pacing | synchronous | 40 rounds of all clients; 80 steps of buffers of 10, devices 1 s + half-normal
             rules | one each | as in the quick edition, shares 0.2 and 0.4
             """
         ),
