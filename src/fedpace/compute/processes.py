@@ -100,8 +100,11 @@ class RayProcesses:
     def __init__(self, do: Function, count: int | None) -> None:
         from fedpace.compute.cluster import started
 
+        def called(argument: Any) -> Any:
+            return do(argument)
+
         self._ray = started(count or os.cpu_count() or 1)
-        self._do = self._ray.remote(num_cpus=1)(do)
+        self._do = self._ray.remote(num_cpus=1)(called)  # which takes functions, not whatever can be called
         self.count = count or int(self._ray.cluster_resources()["CPU"])
 
     def submit(self, argument: Any) -> Future[Any]:
