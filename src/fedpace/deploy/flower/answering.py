@@ -123,16 +123,20 @@ class Answering:
             raise reaction.error
         self._said += reaction.send
         if reaction.train is not None:
-            delta, steps = train(self._task(), reaction.train, lambda: False)
+            delta, steps = train(self._as_trained(), reaction.train, lambda: False)
             self._do(self.participant.trained(reaction.train.session, delta, steps))
         if reaction.evaluate is not None:
             self._said.append(self._found(reaction.adds_up, *reaction.evaluate))
 
+    def _as_trained(self) -> LocalTask:
+        return self.participant.as_trained(self._task())
+
     def _found(self, adds_up: bool, version: int, x: Vector, statistics: Vector | None) -> Message:
         samples = self.participant.samples
         if adds_up:
-            return messages.of_sums(version, samples, add_up(self._task(), x, self.participant.data))
-        return messages.of_metrics(version, samples, measure(self._task(), x, statistics, None))
+            return messages.of_sums(version, samples, add_up(self._as_trained(), x, self.participant.data))
+        kept = self.participant.memory.client.kept
+        return messages.of_metrics(version, samples, measure(self._as_trained(), x, statistics, kept))
 
 
 def answered(

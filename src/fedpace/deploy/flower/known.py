@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ _FACTS = {
     "decides": bool,  # it has rules, accept or steps of its own
     "names": [str],
     "shapes": [[Whole]],
+    "batch_norm": [str],
 }
 
 
@@ -38,7 +40,7 @@ class KnownProgram:
     """
 
     def __init__(self, path: Path, client: int, folder: Path, run: str) -> None:
-        self.path, self.client, self.folder = path, client, folder
+        self.name, self.path, self.client, self.folder = path.name, path, client, folder
         self._of = {"run": run, "program": hashlib.sha256(path.read_bytes()).hexdigest()}
         self._facts: dict[str, Any] | None = None
         self._initial: Vector | None = None
@@ -75,6 +77,11 @@ class KnownProgram:
             return layout
         return Layout(tuple(self._facts["names"]), tuple(tuple(shape) for shape in self._facts["shapes"]))
 
+    @property
+    def batch_norm(self) -> Sequence[str]:
+        """Parameters of such layers, which an algorithm may leave on the client."""
+        return getattr(self.task(), "batch_norm", ()) if self._facts is None else self._facts["batch_norm"]
+
     def owner(self) -> Owner:
         decides = self._facts is None or self._facts["decides"]
         return self.program.owner() if decides else Owner()
@@ -107,6 +114,7 @@ class KnownProgram:
             "decides": self.program.decides,
             "names": list(layout.names),
             "shapes": [list(shape) for shape in layout.shapes],
+            "batch_norm": list(self.batch_norm),
         }
         files.write(self.folder / NAME, checkpoint.encode(Tree({"a": 0}, [np.array(initial)]), facts))
         self._facts = facts
