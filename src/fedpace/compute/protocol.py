@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from fedpace.vector import Layout, Spans, Vector
+import numpy as np
+
+from fedpace.vector import Layout, Spans, Vector, freeze
+
+NO_VECTOR = freeze(np.empty(0, np.float32))
 
 Key = tuple[int, int]  # client and session: what names a local training
 
@@ -38,6 +42,10 @@ class Request:
         """Whether two requests of one key are for the same training: a session may be cut short in between."""
         same = self.start is other.start and self.correction is other.correction
         return same and self.steps == other.steps and self.memory is other.memory
+
+    def without_vectors(self) -> Request:
+        """All of it that is small, for those who send the vectors in another way."""
+        return replace(self, start=NO_VECTOR, correction=None, memory=None)
 
 
 class Task(Protocol):
