@@ -36,13 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--baseline", metavar="ALGORITHM", help="take differences from it (default: the first)"
     )
     experiment.add_seeds(parser, "algorithm")
-    arguments.add_store_options(parser)
-    out = parser.add_argument_group("output")
-    out.add_argument("--plot", metavar="FILE", help="draw the metric over steps, time and traffic")
-    out.add_argument("--csv", metavar="FILE", help="write one line per run")
-    arguments.add_table_options(out)
+    out = arguments.add_study_options(
+        parser, plot="draw the metric over steps, time and traffic", csv="write one line per run"
+    )
     out.add_argument("--report", metavar="FILE", help="write a web page (.html)")
-    out.add_argument("--quiet", action="store_true", help="print the table only")
 
 
 def command(args: argparse.Namespace) -> int:

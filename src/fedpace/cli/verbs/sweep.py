@@ -65,12 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="settings optuna may try (default: %(default)s)",
     )
-    arguments.add_store_options(parser)
-    out = parser.add_argument_group("output")
-    out.add_argument("--plot", metavar="FILE", help="draw the metric over the grid")
-    out.add_argument("--csv", metavar="FILE", help="write every point")
-    arguments.add_table_options(out)
-    out.add_argument("--quiet", action="store_true", help="print the table only")
+    arguments.add_study_options(parser, plot="draw the metric over the grid", csv="write every point")
 
 
 def command(args: argparse.Namespace) -> int:
