@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from fedpace.cli import arguments, experiment, studies
 from fedpace.cli.experiment_file import FileRow, file_text, row_of, write_file
-from fedpace.cli.population import population
 from fedpace.cli.target import target
 from fedpace.errors import require
 from fedpace.untrusted import visible
@@ -68,16 +67,10 @@ def _study(args: argparse.Namespace) -> Study:
         write_file(args.save_as, file_text("compare", own, (), args), args)
     return compare(
         made,
-        lambda seed: experiment.load_task(args, seed),
-        population(args.population),
-        rounds=args.rounds,
-        seeds=range(args.seed, args.seed + args.seeds),
+        **studies.experiments(args),
         target=args.target,
         baseline=args.baseline,
         workers=args.workers,
-        store=studies.store_of(args),
-        evaluate_every=args.evaluate_every,
-        compute=args.compute,
         stop=dict(args.stop) or None,
         words=lambda row, seed: arguments.words(rows[row], args, seed, settings[row].items()),
         told=lambda row, found: _tell(row, found, quiet=args.quiet),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import arguments, experiment, studies
 from fedpace.cli.parser import LARGEST, amount, number, processes, repeats
-from fedpace.cli.population import population
 from fedpace.cli.privacy import private_function
 from fedpace.cli.settings import parse_value
 from fedpace.errors import ConfigError
@@ -98,19 +97,13 @@ def _study(args: argparse.Namespace) -> SweepStudy:
 
     return sweep(
         private_function(experiment.algorithm_function(args.algorithm, args), args),
-        lambda seed: experiment.load_task(args, seed),
-        population(args.population),
+        **studies.experiments(args),
         grid=grid,
         fixed=fixed,
-        rounds=args.rounds,
-        seeds=range(args.seed, args.seed + args.seeds),
         search="tpe" if args.sampler == "optuna" else "grid",
         trials=args.trials,
         metric=args.metric,
         workers=args.processes,
-        store=studies.store_of(args),
-        evaluate_every=args.evaluate_every,
-        compute=args.compute,
         stop_above=args.stop_above,
         words=words,
         told=None if args.quiet else _say,
