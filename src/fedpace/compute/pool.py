@@ -150,7 +150,7 @@ class Pool:
         start = group.models.lend(request.start)
         return Order(
             number=next(group.numbers),
-            request=request.without_vectors(),
+            fields=request.without_vectors(),
             dtype=request.start.dtype.str,
             start=start,
             model=group.models.writing(start),

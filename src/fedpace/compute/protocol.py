@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-
-from fedpace.vector import Layout, Spans, Vector, freeze
-
-NO_VECTOR = freeze(np.empty(0, np.float32))
+from fedpace.vector import Layout, Spans, Vector
 
 Key = tuple[int, int]  # client and session: what names a local training
 
@@ -43,9 +39,12 @@ class Request:
         same = self.start is other.start and self.correction is other.correction
         return same and self.steps == other.steps and self.memory is other.memory
 
-    def without_vectors(self) -> Request:
-        """All of it that is small, for those who send the vectors in another way."""
-        return replace(self, start=NO_VECTOR, correction=None, memory=None)
+    def without_vectors(self) -> dict[str, Any]:
+        """The other fields by name, for engines that send vectors in a way of their own."""
+        return {name: getattr(self, name) for name in _SMALL}
+
+
+_SMALL = tuple(name for name in Request.__slots__ if name not in ("start", "correction", "memory"))
 
 
 class Task(Protocol):

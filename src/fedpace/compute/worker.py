@@ -7,7 +7,7 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -25,7 +25,7 @@ class Order:
     """A request whose vectors lie in slots, as it travels to a worker."""
 
     number: int
-    request: Request  # without its vectors
+    fields: dict[str, Any]  # of the request, but its vectors
     dtype: str
     start: int  # slot of the models
     model: int  # names the vector in the slot `start`: the same number, the same model
@@ -95,11 +95,11 @@ def _request(models: Arena, order: Order, size: int, starts: dict[int, tuple[int
 
     if starts.get(order.start, (-1, None))[0] != order.model:
         starts[order.start] = order.model, vector(order.start)
-    return replace(
-        order.request,
+    return Request(
         start=starts[order.start][1],
         correction=None if order.correction is None else vector(order.correction),
         memory=None if order.memory is None else vector(order.memory, order.kept),
+        **order.fields,
     )
 
 
