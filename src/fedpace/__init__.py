@@ -16,8 +16,9 @@ Subpackages are imported when first used: `import fedpace` is cheap and never im
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from fedpace.on_demand import importing
 
 if TYPE_CHECKING:
     from fedpace import (
@@ -97,25 +98,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Algorithm": "fedpace.algorithm",
-    "Run": "fedpace.record",
-    "Stop": "fedpace.errors",
-    "Study": "fedpace.study.study",
-    "cite": "fedpace.citations",
-    "compare": "fedpace.study.compare",
-    "runs": "fedpace.study.saved",
-    "simulate": "fedpace.experiment",
-    "sweep": "fedpace.study.sweeping",
+    "algorithm": ("Algorithm",),
+    "citations": ("cite",),
+    "errors": ("Stop",),
+    "experiment": ("simulate",),
+    "record": ("Run",),
+    "study.compare": ("compare",),
+    "study.saved": ("runs",),
+    "study.study": ("Study",),
+    "study.sweeping": ("sweep",),
 }
 
 if not TYPE_CHECKING:  # a type checker sees the imports above and reports names that are not among them
-
-    def __getattr__(name: str) -> object:
-        if name in _HOMES:
-            return getattr(importlib.import_module(_HOMES[name]), name)
-        if name in __all__:
-            return importlib.import_module(f"fedpace.{name}")
-        raise AttributeError(f"module 'fedpace' has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = importing(__name__, _HOMES, __all__)

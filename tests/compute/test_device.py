@@ -228,12 +228,11 @@ def test_gathered_batches_are_those_taken_one_by_one(monkeypatch: pytest.MonkeyP
 def test_a_worker_sees_one_array_per_model_version() -> None:
     library = Library(Arena(4, 64, Inherited))
     views: dict[int, Any] = {}
+    asked = Request(0, 0, np.zeros(3), 0, SGD(0.1, steps=1), 1, seed=0, data=0)
 
     def seen(v: np.ndarray) -> Any:
         slot = library.lend(v)
-        order = Order(
-            0, 0, 0, 0, 0, SGD(0.1, steps=1), 1, 0, "<f8", slot, None, 0, model=library.writing(slot)
-        )
+        order = Order(0, asked.without_vectors(), "<f8", slot, library.writing(slot), 0)
         library.take_back(slot)
         return _request(library.arena, order, 3, views).start
 

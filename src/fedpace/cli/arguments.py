@@ -83,16 +83,18 @@ def _add_run_store_options(parser: argparse.ArgumentParser) -> None:
     add_track_option(group)
 
 
-def add_store_options(parser: argparse.ArgumentParser) -> None:
+def add_study_options(parser: argparse.ArgumentParser, *, plot: str, csv: str) -> argparse._ArgumentGroup:
+    """Where the runs of a study are saved, and what is made of them: what its picture shows, and its file's lines."""
     group = parser.add_argument_group("run store")
     group.add_argument("--name", metavar="NAME", help="save the runs as NAME/row/seed (default: free names)")
     group.add_argument("--no-store", action="store_true", help="do not save the runs")
-
-
-def add_table_options(group: argparse._ArgumentGroup) -> None:
-    """Files with the table of a study."""
-    group.add_argument("--latex", metavar="FILE", help="write the table for a paper (booktabs)")
-    group.add_argument("--markdown", metavar="FILE", help="write the table in Markdown")
+    out = parser.add_argument_group("output")
+    out.add_argument("--plot", metavar="FILE", help=plot)
+    out.add_argument("--csv", metavar="FILE", help=csv)
+    out.add_argument("--latex", metavar="FILE", help="write the table for a paper (booktabs)")
+    out.add_argument("--markdown", metavar="FILE", help="write the table in Markdown")
+    out.add_argument("--quiet", action="store_true", help="print the table only")
+    return out
 
 
 def add_checkpoint_option(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:

@@ -6,9 +6,10 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedpace.cli import show as tables
 from fedpace.cli.output import add_result_options, require_writable
@@ -18,7 +19,7 @@ from fedpace.untrusted import visible
 if TYPE_CHECKING:
     from fedpace.deploy.identity.enrolment import Identities
     from fedpace.deploy.projects.program import Program
-    from fedpace.deploy.projects.serving import StudyFolder
+    from fedpace.deploy.projects.serving import ServedRun, StudyFolder
     from fedpace.record import Run
 
 
@@ -36,22 +37,24 @@ def warn_of_expiry(identities: Identities) -> None:
 def run_and_show(
     args: argparse.Namespace,
     study: StudyFolder,
-    work: Callable[..., Run],
+    work: Callable[[ServedRun], Run],
     how_to_continue: str,
     name: str | None = None,
 ) -> int:
     """Do the work under progress and in the store, show the result; 130-style where a signal ended it."""
     from fedpace.cli.execution import open_store
+    from fedpace.deploy.projects.serving import ServedRun
     from fedpace.record.run.progress import shown
 
     require_writable(args)
     label = f"{study.algorithm.name} on real clients, {study.settings.clients} at most"
-    watched: dict[str, Any] = {"name": args.name or name or study.settings.name, "store": open_store(args)}
+    known = args.name or name or study.settings.name
+    which = ServedRun(name=known, store=open_store(args), in_order=args.in_order)
     if args.quiet:
-        run = work(**watched)
+        run = work(which)
     else:
         with shown(label, study.settings.rounds) as progress:
-            run = work(**watched, observers=[progress])
+            run = work(replace(which, observers=[progress]))
     show(args, run)
     _tell_of_refusals(run)
     if run.stopped is None:

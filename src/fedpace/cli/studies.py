@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fedpace.cli import execution, show
+from fedpace.cli import execution, experiment, show
+from fedpace.cli.population import population
 from fedpace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,6 +22,17 @@ def store_of(args: argparse.Namespace) -> str | bool | None:
     if execution.open_store(args, needed=args.name is not None) is None:
         return None
     return args.name or True
+
+
+def experiments(args: argparse.Namespace) -> dict[str, Any]:
+    """The options that `fedpace.compare` and `fedpace.sweep` both take."""
+    return {
+        "task": lambda seed: experiment.load_task(args, seed),
+        "population": population(args.population),
+        "seeds": range(args.seed, args.seed + args.seeds),
+        "store": store_of(args),
+        **{name: getattr(args, name) for name in ("rounds", "evaluate_every", "compute")},
+    }
 
 
 def require_writable(args: argparse.Namespace, *options: str) -> None:

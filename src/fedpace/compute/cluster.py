@@ -151,10 +151,7 @@ class Cluster:
         self._sent[job.order] = job, actor
 
     def _ask(self, actor: Any, request: Request) -> Any:
-        fields = {
-            name: getattr(request, name)
-            for name in ("client", "data", "session", "version", "local", "steps", "seed", "memory", "beside")
-        }
+        fields = {**request.without_vectors(), "memory": request.memory}
         return actor.solve.remote(self._held, [self._stored(request.start)], request.correction, fields)
 
     def _stored(self, start: Vector) -> Any:

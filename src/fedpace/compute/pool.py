@@ -150,23 +150,16 @@ class Pool:
         start = group.models.lend(request.start)
         return Order(
             number=next(group.numbers),
-            client=request.client,
-            data=request.data,
-            session=request.session,
-            version=request.version,
-            local=request.local,
-            steps=request.steps,
-            seed=request.seed,
+            fields=request.without_vectors(),
             dtype=request.start.dtype.str,
             start=start,
+            model=group.models.writing(start),
+            result=group.results.take(),
             correction=None
             if correction is None
             else group.models.lend(correction.astype(request.start.dtype)),
-            result=group.results.take(),
-            model=group.models.writing(start),
             memory=None if memory is None else group.models.lend(memory),
             kept=0 if memory is None else memory.size,
-            beside=request.beside,
         )
 
     # ------------------------------------------------------------ receiving

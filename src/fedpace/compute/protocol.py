@@ -39,6 +39,13 @@ class Request:
         same = self.start is other.start and self.correction is other.correction
         return same and self.steps == other.steps and self.memory is other.memory
 
+    def without_vectors(self) -> dict[str, Any]:
+        """The other fields by name, for engines that send vectors in a way of their own."""
+        return {name: getattr(self, name) for name in _SMALL}
+
+
+_SMALL = tuple(name for name in Request.__slots__ if name not in ("start", "correction", "memory"))
+
 
 class Task(Protocol):
     """Data of all clients and a model: everything an experiment trains.

@@ -17,7 +17,6 @@ from fedpace.compute.arena import Arena
 from fedpace.compute.inline import solve
 from fedpace.compute.protocol import Request, Task
 from fedpace.compute.together import fitting, solve_together
-from fedpace.local import SGD
 from fedpace.vector import Vector
 
 
@@ -26,21 +25,14 @@ class Order:
     """A request whose vectors lie in slots, as it travels to a worker."""
 
     number: int
-    client: int
-    data: int
-    session: int
-    version: int
-    local: SGD
-    steps: int
-    seed: int
+    fields: dict[str, Any]  # of the request, but its vectors
     dtype: str
     start: int  # slot of the models
-    correction: int | None  # slot of the models
-    result: int  # slot of the results
     model: int  # names the vector in the slot `start`: the same number, the same model
+    result: int  # slot of the results
+    correction: int | None = None  # slot of the models
     memory: int | None = None  # slot of the models
     kept: int = 0  # entries of the memory
-    beside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +96,10 @@ def _request(models: Arena, order: Order, size: int, starts: dict[int, tuple[int
     if starts.get(order.start, (-1, None))[0] != order.model:
         starts[order.start] = order.model, vector(order.start)
     return Request(
-        client=order.client,
-        data=order.data,
-        session=order.session,
         start=starts[order.start][1],
-        version=order.version,
-        local=order.local,
-        steps=order.steps,
-        seed=order.seed,
         correction=None if order.correction is None else vector(order.correction),
         memory=None if order.memory is None else vector(order.memory, order.kept),
-        beside=order.beside,
+        **order.fields,
     )
 
 

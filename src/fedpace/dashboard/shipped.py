@@ -18,16 +18,26 @@ _KINDS = {
     ".txt": "text/plain; charset=utf-8",
 }
 _REPORT = "report.css"  # colours, cards and tables are those of the report page
+_HEAD = b"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>fedpace</title>
+<link rel="icon" href="/static/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/static/report.css">
+"""  # how every page begins
 
 
 @cache
 def shipped(name: str) -> bytes:
-    """One file; KeyError for a name that is none."""
+    """One file, a page with its head; KeyError for a name that is none."""
     if name == _REPORT:
         return files("fedpace.record.report.page").joinpath("page.css").read_bytes()
     for file in files("fedpace.dashboard").joinpath("static").iterdir():
         if file.name == name:
-            return file.read_bytes()
+            return _HEAD * name.endswith(".html") + file.read_bytes()
     raise KeyError(name)
 
 

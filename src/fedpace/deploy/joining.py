@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedpace.compute.protocol import Request
 from fedpace.deploy import messages
@@ -28,33 +28,24 @@ from fedpace.vector import Vector
 LOG = logging.getLogger("fedpace.deploy")  # who, when and how much; never data or weights
 
 
-@dataclass(frozen=True, slots=True)
-class _Trained:
+class _Trained(NamedTuple):
     session: int
     delta: Vector
     steps: int
     train_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
+class _Measured(NamedTuple):
     version: int
     metrics: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class _Summed:
+class _Summed(NamedTuple):
     version: int
     sums: Vector | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    error: BaseException
-
-
-@dataclass(frozen=True, slots=True)
-class _GaveUp:
+class _GaveUp(NamedTuple):
     after_s: float
 
 
@@ -159,8 +150,8 @@ class Joining:
                 return Reaction(send=[messages.of_sums(version, self.participant.samples, sums)])
             case MessageKind.READY:
                 return self.participant.looked_up()
-            case _Failed(error):
-                raise error
+            case Exception():
+                raise what
         return Reaction()
 
     def _arrived(self, event: Arrived) -> Reaction:
@@ -231,4 +222,4 @@ class Joining:
                 if not self._over:
                     self._happened.put_nowait(await asyncio.to_thread(work, *about))
         except Exception as error:
-            self._happened.put_nowait(_Failed(error))
+            self._happened.put_nowait(error)

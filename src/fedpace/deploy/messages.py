@@ -29,6 +29,7 @@ from fedpace.errors import RemoteError
 from fedpace.link.codecs.dense import Dense, encode_dense
 from fedpace.link.protocol import Context
 from fedpace.server import Parcel, Receipt, Update
+from fedpace.server.messages import Framed
 from fedpace.untrusted import Number, Whole, fits
 from fedpace.vector import Vector
 
@@ -142,16 +143,12 @@ _OPTIONAL: dict[MessageKind, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(Framed):
     """A message that was checked, or is to be sent."""
 
     kind: MessageKind
     header: Mapping[str, Any] = field(default_factory=dict)
     frames: Mapping[str, bytes] = field(default_factory=dict)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(map(len, self.frames.values()))
 
 
 @dataclass(frozen=True, slots=True)

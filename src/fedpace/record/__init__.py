@@ -5,8 +5,9 @@ Imported when first used: a list of saved runs needs neither numpy nor a simulat
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from fedpace.on_demand import importing
 
 if TYPE_CHECKING:
     from fedpace.record.run.history import History
@@ -16,13 +17,5 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoints", "History", "Run"]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above and reports names that are not among them
-    _HOMES = {
-        "Checkpoints": "fedpace.record.store.checkpointer",
-        "History": "fedpace.record.run.history",
-        "Run": "fedpace.record.run.run",
-    }
-
-    def __getattr__(name: str) -> object:
-        if name in _HOMES:
-            return getattr(importlib.import_module(_HOMES[name]), name)
-        raise AttributeError(f"module 'fedpace.record' has no attribute {name!r}")
+    _HOMES = {"run.history": ("History",), "run.run": ("Run",), "store.checkpointer": ("Checkpoints",)}
+    __getattr__, __dir__ = importing(__name__, _HOMES)

@@ -16,7 +16,10 @@ class OneScale:
     bits: int
 
     def store(self, v: Vector, rng: np.random.Generator | None) -> Vector:
-        return _rounded(v, float(np.abs(v).max()), self.bits, rng)
+        return _rounded(v, self.scale(v), self.bits, rng)
+
+    def scale(self, v: Vector) -> float:
+        return float(np.abs(v).max())
 
     def value(self, row: Vector) -> Vector:
         return row
@@ -25,20 +28,11 @@ class OneScale:
         return row.nbytes
 
 
-@dataclass(frozen=True, slots=True)
-class L2Scale:
+class L2Scale(OneScale):
     """The same with the L2 norm as scale, as in QSGD: coarser by the square root of the size at the worst."""
 
-    bits: int
-
-    def store(self, v: Vector, rng: np.random.Generator | None) -> Vector:
-        return _rounded(v, float(np.linalg.norm(v)), self.bits, rng)
-
-    def value(self, row: Vector) -> Vector:
-        return row
-
-    def nbytes(self, row: Vector) -> int:
-        return row.nbytes
+    def scale(self, v: Vector) -> float:
+        return float(np.linalg.norm(v))
 
 
 def _rounded(v: Vector, scale: float, bits: int, rng: np.random.Generator | None) -> Vector:

@@ -12,8 +12,19 @@ from fedpace.vector import Vector
 WHOLE_MODEL = -1  # in place of a version: the frames hold the client's whole model (QuAFL)
 
 
+class Framed:
+    """A message with frames, whose bytes are what it costs."""
+
+    __slots__ = ()
+    frames: Mapping[str, bytes]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.frames.values()))
+
+
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(Framed):
     """Server -> client: a model, as a client takes it out of its receive buffer."""
 
     version: int
@@ -24,13 +35,9 @@ class Parcel:
     public: Vector | None = None  # likewise the one that every client up to date holds, to be stored once
     generation: int = 0  # of the corrections: they begin anew with every generation
 
-    @property
-    def size_bytes(self) -> int:
-        return sum(map(len, self.frames.values()))
-
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class Update(Framed):
     """Client -> server: the displacement of one session; with the frame "resync" the request for a whole model."""
 
     client: int
@@ -42,10 +49,6 @@ class Update:
     samples: float
     frames: Mapping[str, bytes]  # "update", and "control" where a correction travels; {}: it was not finite
     generation: int = 0  # of the corrections, as the session's model had it
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(map(len, self.frames.values()))
 
 
 @dataclass(frozen=True, slots=True)

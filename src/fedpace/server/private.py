@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from fedpace import logs
 from fedpace.algorithm import Algorithm
@@ -96,14 +96,10 @@ class PrivateRun:
             epsilon=known.epsilon(uses, rule.delta),
             delta=rule.delta,
             accountant=known.accountant,
-            adjacency=known.adjacency,
-            noise_multiplier=rule.noise_multiplier,
             clip=state.clip,
             mechanism=rule.mechanism,
             uses=uses,
-            clients=known.clients,
-            cohort=known.cohort,
-            tree_steps=known.tree_steps,
+            **asdict(known),
         )
 
 

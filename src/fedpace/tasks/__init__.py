@@ -10,9 +10,9 @@ Torch is imported when `load` or `from_torch` is first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fedpace.on_demand import importing
 from fedpace.tasks.partition import PARTITIONS
 from fedpace.tasks.quadratics import Quadratics, quadratics
 
@@ -64,17 +64,11 @@ MODELS = {
     "transformer": "two causal attention layers over characters; transformer:128 for another width",
 }
 
-_LAZY = {
-    "LoadedTask": "named",
-    "load": "named",
-    "ModelOnly": "model_only",
-    "OwnTask": "own",
-    "from_torch": "own",
-    "TorchTask": "torch_task",
+_HOMES = {
+    "model_only": ("ModelOnly",),
+    "named": ("LoadedTask", "load"),
+    "own": ("OwnTask", "from_torch"),
+    "torch_task": ("TorchTask",),
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"fedpace.tasks.{_LAZY[name]}"), name)
+__getattr__, __dir__ = importing(__name__, _HOMES)

@@ -5,9 +5,9 @@ Its parts are imported when first used: an algorithm that only wants its stages 
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from fedpace.on_demand import importing
 from fedpace.theory.multistage import ScheduleWarning, check, multistage, violations, w1
 
 if TYPE_CHECKING:
@@ -71,32 +71,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "StatedQuantity": "setting",
-    "Recommended": "recommend",
-    "Section": "setting",
-    "Setting": "setting",
-    "TwoClients": "inconsistency",
-    "Work": "work",
-    "advice": "inconsistency",
-    "chi_squared": "work",
-    "dissimilarity": "inconsistency",
-    "final_error": "inconsistency",
-    "gradient_error": "inconsistency",
-    "mean_age": "averaging",
-    "mean_square_limit": "stability",
-    "recommended": "recommend",
-    "stability_limit": "stability",
-    "variance_factor": "averaging",
+    "averaging": ("mean_age", "variance_factor"),
+    "inconsistency": ("TwoClients", "advice", "dissimilarity", "final_error", "gradient_error"),
+    "recommend": ("Recommended", "recommended"),
+    "setting": ("Section", "Setting", "StatedQuantity"),
+    "stability": ("mean_square_limit", "stability_limit"),
+    "work": ("Work", "chi_squared"),
 }
 
 if not TYPE_CHECKING:  # a type checker sees the imports above and reports names that are not among them
-
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module 'fedpace.theory' has no attribute {name!r}")
-        module = importlib.import_module(f"fedpace.theory.{_HOMES.get(name, name)}")
-        found = getattr(module, name) if name in _HOMES else module
-        return found
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = importing(__name__, _HOMES, __all__)

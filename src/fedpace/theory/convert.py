@@ -34,37 +34,43 @@ class PlainSGD:
 
 
 @dataclass(frozen=True, slots=True)
-class HeavyBall:
-    """Polyak's momentum, undamped: v = b v + g; x⁺ = x − lr v."""
+class Undamped:
+    """A buffer that takes gradients at full weight, v = b v + g: a rate of 1 / (1 − b) times as much."""
 
     lr: float
     b: float
 
+    def _damped(self, nu: float) -> Momentum:
+        require_number(self.b, f"{type(self).__name__}.b", low=0, below=1, allowed="in [0, 1)")
+        return Momentum(self.lr / (1 - self.b), self.b, nu)
+
+    @classmethod
+    def _of(cls, rule: Momentum) -> Self:
+        return cls(rule.lr * (1 - rule.beta), rule.beta)
+
+
+class HeavyBall(Undamped):
+    """Polyak's momentum, undamped: v = b v + g; x⁺ = x − lr v."""
+
     def momentum(self) -> Momentum:
-        require_number(self.b, "HeavyBall.b", low=0, below=1, allowed="in [0, 1)")
-        return Momentum(self.lr / (1 - self.b), self.b, 1.0)
+        return self._damped(nu=1.0)
 
     @classmethod
     def of(cls, rule: Momentum) -> Self:
         require(rule.nu == 1, "nu", rule.nu, "1 for heavy ball")
-        return cls(rule.lr * (1 - rule.beta), rule.beta)
+        return cls._of(rule)
 
 
-@dataclass(frozen=True, slots=True)
-class NAG:
+class NAG(Undamped):
     """Nesterov's momentum, undamped, as torch has it: v = b v + g; x⁺ = x − lr (g + b v)."""
 
-    lr: float
-    b: float
-
     def momentum(self) -> Momentum:
-        require_number(self.b, "NAG.b", low=0, below=1, allowed="in [0, 1)")
-        return Momentum(self.lr / (1 - self.b), self.b, self.b)
+        return self._damped(nu=self.b)
 
     @classmethod
     def of(cls, rule: Momentum) -> Self:
         require(rule.nu == rule.beta, "nu", rule.nu, f"equal to beta, {rule.beta}, for Nesterov's momentum")
-        return cls(rule.lr * (1 - rule.beta), rule.beta)
+        return cls._of(rule)
 
 
 @dataclass(frozen=True, slots=True)

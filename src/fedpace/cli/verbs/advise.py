@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fedpace.cli.advise.options import SERVER, WORK, Option
 from fedpace.cli.advise.problem import PROBLEM
 from fedpace.cli.experiment import add_settings
-from fedpace.cli.parser import count, number, share
+from fedpace.cli.parser import count, number
 from fedpace.errors import ConfigError
-
-MOST_STEPS = 1_000_000  # of a session: bounds sum over every one of them
-MOST_EPOCHS = 1_000
 
 if TYPE_CHECKING:
     from fedpace.server_opt import Stages
@@ -27,16 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_experiment(parser)
     _add_work(parser)
-    _add_server(parser)
-    problem = parser.add_argument_group("problem, for limits and bounds (default: 1 each)")
-    for name, metavar, meaning in PROBLEM:
-        problem.add_argument(f"--{name}", type=number, metavar=metavar, help=meaning)
-    problem.add_argument(
-        "--size", type=count, metavar="D", help="parameters of the model (default: the task's, or 10,000)"
-    )
-    problem.add_argument(
-        "--estimate", action="store_true", help="measure these and the codecs' errors on the task"
-    )
+    server = _group(parser, "server momentum", SERVER)
+    coupled = "coupling of the stages (default: nu)"
+    server.add_argument("--couple", choices=("nu", "nag", "beta"), help=coupled)
+    _add_problem(parser)
     out = parser.add_argument_group("output")
     out.add_argument(
         "--plot",
@@ -65,47 +57,27 @@ def _add_experiment(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
-    work = parser.add_argument_group("local work")
-    work.add_argument("--steps", type=counts, metavar="K,K,...", help="local steps of every client")
-    work.add_argument(
-        "--epochs", type=epochs, metavar="E", help="local epochs of every client: 2, or 1..6 if random"
-    )
-    work.add_argument("--samples", type=numbers, metavar="N,N,...", help="samples of every client")
-    work.add_argument("--weighting", choices=("samples", "uniform"), help="client weights (default: samples)")
-    work.add_argument(
-        "--clients-per-round", type=count, metavar="M", help="cohort size (default: all clients)"
-    )
-    work.add_argument(
-        "--client-lr", type=number, metavar="LR", help="learning rate of local steps (default: 0.1)"
-    )
-    work.add_argument("--batch-size", type=count, metavar="B", help="samples per local step (default: 10)")
-    work.add_argument("--momentum", type=number, metavar="RHO", help="local momentum")
+    work = _group(parser, "local work", WORK)
     work.add_argument("--nesterov", action="store_true", help="local momentum is Nesterov's")
-    work.add_argument(
-        "--prox-mu", type=number, metavar="MU", help="proximal term of local training (FedProx)"
+    work.add_argument("--weighting", choices=("samples", "uniform"), help="client weights (default: samples)")
+
+
+def _add_problem(parser: argparse.ArgumentParser) -> None:
+    constants = ((name, number, metavar, meaning) for name, metavar, meaning in PROBLEM)
+    problem = _group(parser, "problem, for limits and bounds (default: 1 each)", constants)
+    problem.add_argument(
+        "--size", type=count, metavar="D", help="parameters of the model (default: the task's, or 10,000)"
+    )
+    problem.add_argument(
+        "--estimate", action="store_true", help="measure these and the codecs' errors on the task"
     )
 
 
-def _add_server(parser: argparse.ArgumentParser) -> None:
-    server = parser.add_argument_group("server momentum")
-    server.add_argument(
-        "--server-lr",
-        type=numbers,
-        metavar="LR,LR,...",
-        help="server learning rate of every stage, decreasing",
-    )
-    server.add_argument(
-        "--beta", type=number, metavar="B", help="server momentum of the first stage (default: 0.9)"
-    )
-    server.add_argument(
-        "--nu", type=share, metavar="NU", help="weight of momentum in the first stage (default: 0.9)"
-    )
-    server.add_argument(
-        "--couple", choices=("nu", "nag", "beta"), help="coupling of the stages (default: nu)"
-    )
-    server.add_argument(
-        "--delay", type=delay, metavar="S", help="largest staleness of autonomous clients, uniform on 0..S"
-    )
+def _group(parser: argparse.ArgumentParser, title: str, options: Iterable[Option]) -> argparse._ArgumentGroup:
+    group = parser.add_argument_group(title)
+    for name, read, metavar, text in options:
+        group.add_argument(f"--{name}", type=read, metavar=metavar, help=text)
+    return group
 
 
 def command(args: argparse.Namespace) -> int:
@@ -235,24 +207,3 @@ def _stages(args: argparse.Namespace) -> Stages:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScheduleWarning)  # shown under the table instead
         return multistage(args.server_lr, args.rounds, 0.9 if args.beta is None else args.beta, nu, couple)
-
-
-def numbers(text: str) -> list[float]:
-    """`0.5,0.3`, as argparse's `type`."""
-    return [number(word) for word in text.split(",")]
-
-
-def counts(text: str) -> list[int]:
-    """`2,5,9`, as argparse's `type`."""
-    return [count(word.strip(), high=MOST_STEPS) for word in text.split(",")]
-
-
-def delay(text: str) -> int:
-    """A number of server steps, as argparse's `type`."""
-    return count(text, low=0)
-
-
-def epochs(text: str) -> tuple[int, int]:
-    """`2` or `1..6`, as argparse's `type`."""
-    low, dots, high = text.partition("..")
-    return count(low, high=MOST_EPOCHS), count(high if dots else low, high=MOST_EPOCHS)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from fedpace.cli import arguments, experiment, studies
 from fedpace.cli.experiment_file import FileRow, file_text, row_of, write_file
-from fedpace.cli.population import population
 from fedpace.cli.target import target
 from fedpace.errors import require
 from fedpace.untrusted import visible
@@ -36,13 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--baseline", metavar="ALGORITHM", help="take differences from it (default: the first)"
     )
     experiment.add_seeds(parser, "algorithm")
-    arguments.add_store_options(parser)
-    out = parser.add_argument_group("output")
-    out.add_argument("--plot", metavar="FILE", help="draw the metric over steps, time and traffic")
-    out.add_argument("--csv", metavar="FILE", help="write one line per run")
-    arguments.add_table_options(out)
+    out = arguments.add_study_options(
+        parser, plot="draw the metric over steps, time and traffic", csv="write one line per run"
+    )
     out.add_argument("--report", metavar="FILE", help="write a web page (.html)")
-    out.add_argument("--quiet", action="store_true", help="print the table only")
 
 
 def command(args: argparse.Namespace) -> int:
@@ -71,16 +67,10 @@ def _study(args: argparse.Namespace) -> Study:
         write_file(args.save_as, file_text("compare", own, (), args), args)
     return compare(
         made,
-        lambda seed: experiment.load_task(args, seed),
-        population(args.population),
-        rounds=args.rounds,
-        seeds=range(args.seed, args.seed + args.seeds),
+        **studies.experiments(args),
         target=args.target,
         baseline=args.baseline,
         workers=args.workers,
-        store=studies.store_of(args),
-        evaluate_every=args.evaluate_every,
-        compute=args.compute,
         stop=dict(args.stop) or None,
         words=lambda row, seed: arguments.words(rows[row], args, seed, settings[row].items()),
         told=lambda row, found: _tell(row, found, quiet=args.quiet),

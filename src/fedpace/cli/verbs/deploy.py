@@ -16,6 +16,8 @@ from fedpace.errors import ConfigError
 
 if TYPE_CHECKING:
     from fedpace.deploy.identity.enrolment import Identities
+    from fedpace.deploy.projects.serving import ServedRun
+    from fedpace.record import Run
 
 PASSPHRASE = "FEDPACE_PASSPHRASE"
 
@@ -120,10 +122,10 @@ def _try(args: argparse.Namespace) -> int:
     name = args.name or _free_name(study.settings.name, study.place)
     args.plot = args.plot or str(study.settings.folder / f"{name.replace('/', '-')}.png")
 
-    def work(**watched: object) -> object:
-        return try_study(study, args.clients, in_order=args.in_order, **watched)  # type: ignore[arg-type]
+    def work(which: ServedRun) -> Run:
+        return try_study(study, args.clients, which)
 
-    code = deployed.run_and_show(args, study, work, "this run ends here", name)  # type: ignore[arg-type]
+    code = deployed.run_and_show(args, study, work, "this run ends here", name)
     if not args.quiet:
         print(f"{args.plot}\nfedpace replay {name}   runs it again from its journal")
     return code

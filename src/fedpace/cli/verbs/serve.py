@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedpace.cli import deployed
 from fedpace.cli.parser import address
 from fedpace.disk import files
 
 if TYPE_CHECKING:
+    from fedpace.deploy.projects.serving import ServedRun
     from fedpace.record import Run
 
 
@@ -57,9 +58,7 @@ def command(args: argparse.Namespace) -> int:
         its_host, its_port = args.metrics
         metrics = MetricsPage(its_host, its_port, lambda where: print(f"metrics: {where}", file=sys.stderr))
 
-    def work(**watched: Any) -> Run:
-        return serve_study(
-            study, listen, in_order=args.in_order, identities=identities, metrics=metrics, **watched
-        )
+    def work(which: ServedRun) -> Run:
+        return serve_study(study, listen, which, identities=identities, metrics=metrics)
 
     return deployed.run_and_show(args, study, work, f"to continue: fedpace serve {args.study}")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from fedpace.cli import arguments, experiment, studies
 from fedpace.cli.parser import LARGEST, amount, number, processes, repeats
-from fedpace.cli.population import population
 from fedpace.cli.privacy import private_function
 from fedpace.cli.settings import parse_value
 from fedpace.errors import ConfigError
@@ -65,12 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="settings optuna may try (default: %(default)s)",
     )
-    arguments.add_store_options(parser)
-    out = parser.add_argument_group("output")
-    out.add_argument("--plot", metavar="FILE", help="draw the metric over the grid")
-    out.add_argument("--csv", metavar="FILE", help="write every point")
-    arguments.add_table_options(out)
-    out.add_argument("--quiet", action="store_true", help="print the table only")
+    arguments.add_study_options(parser, plot="draw the metric over the grid", csv="write every point")
 
 
 def command(args: argparse.Namespace) -> int:
@@ -103,19 +97,13 @@ def _study(args: argparse.Namespace) -> SweepStudy:
 
     return sweep(
         private_function(experiment.algorithm_function(args.algorithm, args), args),
-        lambda seed: experiment.load_task(args, seed),
-        population(args.population),
+        **studies.experiments(args),
         grid=grid,
         fixed=fixed,
-        rounds=args.rounds,
-        seeds=range(args.seed, args.seed + args.seeds),
         search="tpe" if args.sampler == "optuna" else "grid",
         trials=args.trials,
         metric=args.metric,
         workers=args.processes,
-        store=studies.store_of(args),
-        evaluate_every=args.evaluate_every,
-        compute=args.compute,
         stop_above=args.stop_above,
         words=words,
         told=None if args.quiet else _say,

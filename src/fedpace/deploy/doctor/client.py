@@ -12,7 +12,7 @@ from typing import Any
 
 from fedpace import algorithms
 from fedpace.deploy.doctor.diagnosis import FAILED, SKIPPED, WARNING, Diagnosis, checked, good
-from fedpace.deploy.doctor.dry import dry_session
+from fedpace.deploy.doctor.dry import Loaded, data_and_session, dry_session
 from fedpace.deploy.doctor.machine import clock, disk, versions
 from fedpace.deploy.identity.authority import WARN_BEFORE
 from fedpace.deploy.identity.bundles import Bundle, read_bundle
@@ -137,9 +137,8 @@ def _data_and_session(data: str | None, number: int) -> Iterator[Diagnosis]:
         yield Diagnosis("data", SKIPPED, "not looked at", "--data client.py, as for `fedpace join`")
         yield Diagnosis("session", SKIPPED, "without data")
         return
-    made: list[tuple[Any, int]] = []
 
-    def loaded() -> Diagnosis:
+    def look(made: list[Loaded]) -> Diagnosis:
         made.append(Program(data).local_task(number))
         task, index = made[0]
         samples = task.samples(index)
@@ -147,9 +146,7 @@ def _data_and_session(data: str | None, number: int) -> Iterator[Diagnosis]:
             return Diagnosis("data", FAILED, f"data({number}) has no samples", PUT_RIGHT)
         return good("data", f"{task.layout.size:,} parameters; data({number}) has {samples:g} samples")
 
-    yield checked("data", loaded, PUT_RIGHT)
-    if not made:
-        yield Diagnosis("session", SKIPPED, "without data")
-        return
-    task, index = made[0]
-    yield checked("session", lambda: dry_session(TRAINS, task, index, 1, {}), PUT_RIGHT)
+    def train(task: Any, index: int) -> Diagnosis:
+        return dry_session(TRAINS, task, index, 1, {})
+
+    yield from data_and_session(look, train, advice=PUT_RIGHT, without="without data")

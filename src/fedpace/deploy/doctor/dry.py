@@ -6,13 +6,13 @@ import asyncio
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute.protocol import Request
-from fedpace.deploy.doctor.diagnosis import FAILED, Diagnosis, good
+from fedpace.deploy.doctor.diagnosis import FAILED, SKIPPED, Diagnosis, checked, good
 from fedpace.deploy.local import LocalNetwork
 from fedpace.deploy.owner import Owner
 from fedpace.deploy.running import join_async, serve_async
@@ -21,6 +21,8 @@ from fedpace.vector import Vector
 
 MOST_CLIENTS = 32
 WITHIN_S = 300.0
+
+Loaded = tuple[Any, int]  # a task, and where the client's samples are in it
 
 
 class OneAtATime:
@@ -51,6 +53,22 @@ class OneAtATime:
         with self._turn:
             added: Vector | None = self._task.sums(x, self._data)
             return added
+
+
+def data_and_session(
+    look: Callable[[list[Loaded]], Diagnosis],
+    train: Callable[[Any, int], Diagnosis],
+    *,
+    advice: str,
+    without: str,
+) -> Iterator[Diagnosis]:
+    """`look` at the data, which adds the task that it has loaded; then `train` on it, if there is one."""
+    made: list[Loaded] = []
+    yield checked("data", lambda: look(made), advice)
+    if made:
+        yield checked("session", lambda: train(*made[0]), advice)
+    else:
+        yield Diagnosis("session", SKIPPED, without)
 
 
 def dry_session(

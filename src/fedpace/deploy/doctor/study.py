@@ -14,7 +14,7 @@ from cryptography import x509
 
 from fedpace.deploy import genesis
 from fedpace.deploy.doctor.diagnosis import FAILED, SKIPPED, WARNING, Diagnosis, checked, good
-from fedpace.deploy.doctor.dry import dry_session
+from fedpace.deploy.doctor.dry import Loaded, data_and_session, dry_session
 from fedpace.deploy.doctor.machine import clock, disk, versions
 from fedpace.deploy.identity.authority import address_name
 from fedpace.deploy.identity.enrolment import (
@@ -63,9 +63,8 @@ def study_diagnoses(folder: Path, now: datetime) -> Iterator[Diagnosis]:
 
 def _data_and_session(study: StudyFolder) -> Iterator[Diagnosis]:
     """The server needs the model; data of clients may well be elsewhere."""
-    made: list[tuple[Any, int]] = []
 
-    def data() -> Diagnosis:
+    def look(made: list[Loaded]) -> Diagnosis:
         server = study.program.server_task()
         parameters = server.layout.size
         try:
@@ -76,13 +75,10 @@ def _data_and_session(study: StudyFolder) -> Iterator[Diagnosis]:
             return Diagnosis("data", WARNING, text, "this is right where only clients have data")
         return good("data", f"{parameters:,} parameters; data(0) has {samples:g} samples")
 
-    yield checked("data", data, ASK_AGAIN)
-    if not made:
-        yield Diagnosis("session", SKIPPED, "there is no data here to train on")
-        return
-    task, index = made[0]
-    clients, rules = study.settings.clients, study.program.rules
-    yield checked("session", lambda: dry_session(study.algorithm, task, index, clients, rules), ASK_AGAIN)
+    def train(task: Any, index: int) -> Diagnosis:
+        return dry_session(study.algorithm, task, index, study.settings.clients, study.program.rules)
+
+    yield from data_and_session(look, train, advice=ASK_AGAIN, without="there is no data here to train on")
 
 
 # ------------------------------------------------------------ parts

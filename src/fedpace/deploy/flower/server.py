@@ -12,7 +12,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.deploy.flower.letters import PostOffice
 from fedpace.deploy.flower.places import study_name, study_place
 from fedpace.deploy.flower.transport import GridServer
-from fedpace.deploy.projects.serving import StudyFolder, serve_study
+from fedpace.deploy.projects.serving import ServedRun, StudyFolder, serve_study
 from fedpace.disk import files
 from fedpace.errors import FedpaceError, StorageError, require
 from fedpace.pace.protocol import Continuous, Interruptible
@@ -40,7 +40,8 @@ def serve_on_grid(project: Path, post: PostOffice, config: Mapping[str, Any], ru
     print(f"{name}: {study.algorithm.name}, plan {study.plan.digest.hex()}\n{study.place(name)}")
     watching = _Printed(study.settings.rounds)
     in_order = config.get("in-order", False) is True
-    run = serve_study(study, listen, name=name, store=_store(), in_order=in_order, observers=[watching])
+    which = ServedRun(name=name, store=_store(), in_order=in_order, observers=[watching])
+    run = serve_study(study, listen, which)
     if run.stopped is not None:
         raise FedpaceError(f"{run.stopped}; the next `flwr run` continues after step {len(run.history)}")
     files.write(study.place(name) / RESULT, run.to_json(named=True).encode())

@@ -135,7 +135,6 @@ def measured(observed: Observed, run: str) -> MeasuredPopulation:
 def _device(
     number: int, client: ObservedClient, times: DeviceTimes, noise: str, started_s: float
 ) -> MeasuredDevice:
-    parts = times.parts(noise)
     windows = [
         (max(0.0, start - started_s), None if end is None else end - started_s)
         for start, end in client.present
@@ -146,11 +145,9 @@ def _device(
         sessions=len(client.sessions),
         steps=times.steps,
         train_s=times.train_s,
-        step_s=parts.step_s,
-        noise_s=parts.noise_s,
-        latency_s=parts.latency_s,
         bytes_per_s=None if times.s_per_byte == 0 else 1.0 / times.s_per_byte,
         available=tuple(windows) or ((0.0, None),),
+        **asdict(times.parts(noise)),
     )
 
 

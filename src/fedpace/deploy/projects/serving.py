@@ -75,45 +75,44 @@ class StudyFolder:
         return listen
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedRun:
+    """Which run of a study: saved in the store, if there is one, from its beginning on."""
+
+    name: str
+    store: Store | None
+    in_order: bool = False  # a cohort's updates by client number
+    observers: Sequence[Observer] = ()
+
+
 Listen = Callable[[], Awaitable[ServerTransport]]
 
 
 def serve_study(
     study: StudyFolder,
     listen: Listen,
+    which: ServedRun,
     *,
-    name: str,
-    store: Store | None,
-    in_order: bool = False,
-    observers: Sequence[Observer] = (),
     identities: Identities | None = None,
     metrics: MetricsPage | None = None,
 ) -> Run:
-    """Serve the study's run of this name to its end; saved in the store, if there is one, from its beginning on.
+    """Serve a run of the study to its end.
 
     `identities`: watched for certificates that expire. `metrics`: where the fleet's status is shown.
     """
-    with _saved(study, name, store) as saving:
-        watching = [*observers, *saving.observers]
+    name = which.name
+    with _saved(study, name, which.store) as saving:
+        watching = [*which.observers, *saving.observers]
         reports = _reports(
             study, name, identities, [*saving.sinks, *([] if metrics is None else [metrics.take])]
         )
-        settings = study.settings
         run = serve(
             study.algorithm,
             study.program.server_task(),
             listen,
             study.place(name),
-            clients=settings.clients,
-            rounds=settings.rounds,
-            seed=settings.seed,
-            samples=settings.samples,
-            wait_for=settings.wait_for,
-            in_order=in_order,
-            patience=settings.patience,
-            journal=settings.journal,
-            evaluate=settings.evaluate,
-            evaluate_every=settings.evaluate_every,
+            **study.settings.for_server(),
+            in_order=which.in_order,
             rules=study.program.rules,
             told=[_telling(watching)],
             beside=[*([] if metrics is None else [metrics.beside]), reports.beside],

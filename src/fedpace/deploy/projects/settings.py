@@ -45,6 +45,7 @@ _SHAPES: dict[str, dict[str, object]] = {
     "patience": dict.fromkeys(Patience.__dataclass_fields__, Number),
 }
 _NEEDED = ("algorithm", "clients", "rounds")
+_SERVED = tuple(name for name in (*_SHAPES["run"], "journal", "patience") if name != "algorithm")
 
 Rules = Mapping[str, Callable[..., Any]]
 
@@ -71,6 +72,10 @@ class Settings:
     @property
     def name(self) -> str:
         return self.folder.resolve().name
+
+    def for_server(self) -> dict[str, Any]:
+        """The options that `serve` takes as they are."""
+        return {name: getattr(self, name) for name in _SERVED}
 
     def built(self, own: Rules) -> Algorithm:
         """The algorithm; `own`: further rules by name."""

@@ -12,28 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fedpace.deploy.identity.enrolment import ADDRESS, Identities
-from fedpace.deploy.projects.serving import StudyFolder, serve_study
+from fedpace.deploy.projects.serving import ServedRun, StudyFolder, serve_study
 from fedpace.deploy.projects.settings import CLIENT_FILE
 from fedpace.deploy.websocket.server import WebsocketServer
 from fedpace.disk.files import write
 from fedpace.errors import FedpaceError
 from fedpace.record import Run
-from fedpace.record.store.store import Store
-from fedpace.sim.observer import Observer
 
 LOOPBACK = "127.0.0.1"
 GOODBYE_S = 20.0  # for clients to leave by themselves
 
 
-def try_study(
-    study: StudyFolder,
-    clients: int,
-    *,
-    name: str,
-    store: Store | None,
-    in_order: bool = False,
-    observers: Sequence[Observer] = (),
-) -> Run:
+def try_study(study: StudyFolder, clients: int, which: ServedRun) -> Run:
     """Run the study with `clients` processes on this machine, under certificates made for it."""
     study = replace(study, settings=replace(study.settings, clients=clients, wait_for=clients))
     with tempfile.TemporaryDirectory(prefix="fedpace-try-") as made, contextlib.ExitStack() as ended:
@@ -47,15 +37,7 @@ def try_study(
             ended.enter_context(_clients(study, identities, clients))
             return transport
 
-        return serve_study(
-            study,
-            listen,
-            name=name,
-            store=store,
-            in_order=in_order,
-            observers=observers,
-            identities=identities,
-        )
+        return serve_study(study, listen, which, identities=identities)
 
 
 @contextlib.contextmanager

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import Field, replace
+from typing import Any, ClassVar, Self
 
 from fedpace.errors import require, require_number
 from fedpace.vector import Layout
 
 Groups = tuple[int, ...]  # sizes of the tensors; () is one group, the whole vector
+
+
+class PerTensor:
+    """What codecs share that treat one tensor after another once they are bound to a layout."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # it is mixed into dataclasses that have `groups`
+    groups: Groups
+
+    def bind(self, layout: Layout) -> Self:
+        return replace(self, groups=of(layout))
+
+    def _sizes(self, size: int) -> Groups:
+        return sizes(self.groups, size, type(self).__name__)
 
 
 def require_ratio(ratio: object, what: str) -> None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fedpace.errors import FrameError, require_count
 from fedpace.link.codecs import groups
-from fedpace.link.codecs.groups import Groups
+from fedpace.link.codecs.groups import Groups, PerTensor
 from fedpace.link.codecs.select import largest
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire import indices, pack, sparse, values
 from fedpace.link.wire.frame import Kind, NonFiniteError
 from fedpace.link.wire.indices import Indices
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Vector
 
 LENGTH = struct.Struct("<I")  # bytes of the block of octaves, where there are several
 MOST_LEVELS = 64
@@ -36,7 +36,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Octaves:
+class Octaves(PerTensor):
     """Keep the k = ceil(ratio d) entries of largest magnitude as + mu or - mu, and zero the rest.
 
     mu is the mean magnitude of the entry's octave: with t the smallest magnitude kept, octave l has those from 2^l t
@@ -59,9 +59,6 @@ class Octaves:
         groups.require_ratio(self.ratio, "Octaves.ratio")
         require_count(self.levels, "Octaves.levels", high=MOST_LEVELS)
         indices.require_index(self.index, "Octaves.index")
-
-    def bind(self, layout: Layout) -> Self:
-        return replace(self, groups=groups.of(layout))
 
     def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
         parts = list(self._parts(v))
@@ -100,9 +97,6 @@ class Octaves:
 
     def _counts(self, size: int) -> Groups:
         return groups.counts(self.ratio, self._sizes(size))
-
-    def _sizes(self, size: int) -> Groups:
-        return groups.sizes(self.groups, size, "Octaves")
 
 
 def _octaves(size: npt.NDArray[np.float64], most: int) -> Levels:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from fedpace.errors import FrameError, require, require_count, require_flag
 from fedpace.link.codecs import groups
-from fedpace.link.codecs.groups import Groups
+from fedpace.link.codecs.groups import Groups, PerTensor
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire import pack, values
 from fedpace.link.wire.frame import Kind
 from fedpace.link.wire.pack import Bytes, Codes
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Vector
 
 ROUNDED_UP = 3  # a scale that is not sent exactly grows by at most so many roundoffs
 
@@ -33,7 +32,7 @@ def require_bits(bits: object, what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantize:
+class Quantize(PerTensor):
     """Sign and magnitude in b bits: a = floor(|v| / scale * s + u), decoded sign(v) a scale / s.
 
     scale = max|v| of the tensor (flat: of the vector), s = 2^(b-1) - 1. `stochastic`: u uniform in [0, 1),
@@ -62,12 +61,9 @@ class Quantize:
         require_flag(self.stochastic, "Quantize.stochastic")
         values.require_type(self.values, "Quantize.values")
 
-    def bind(self, layout: Layout) -> Self:
-        return replace(self, groups=groups.of(layout))
-
     def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
         name = values.type_name(v, self.values)
-        at = groups.bounds(groups.sizes(self.groups, v.size, "Quantize"))
+        at = groups.bounds(self._sizes(v.size))
         u = uniform(rng, v) if self.stochastic else None
         sign_bit = 1 << (self.bits - 1)
         codes, scales = _codes(v, at, self.bits, u, (0, sign_bit, 1), name)
@@ -81,7 +77,7 @@ class Quantize:
         name = values.sent_type(header, self.values)
         if header.aux != self.bits or header.flags & wire.STOCHASTIC != self._flags(name) & wire.STOCHASTIC:
             raise FrameError(f"QUANT: not made by {self}: aux {header.aux}, flags {header.flags:#04x}")
-        sizes = groups.sizes(self.groups, size, "Quantize")
+        sizes = self._sizes(size)
         one = values.type_bytes(name)
         wire.expect_length(header, sum(one + pack.packed_bytes(d, self.bits) for d in sizes))
         decoded = list(self._decode(frame, sizes, name))
@@ -105,13 +101,13 @@ class Quantize:
         return values.type_flags(name) | (wire.STOCHASTIC if self.stochastic else 0)
 
     def omega(self, size: int) -> float | None:
-        d, s = max(groups.sizes(self.groups, size, "Quantize")), levels(self.bits)
+        d, s = max(self._sizes(size)), levels(self.bits)
         grown = 1 + ROUNDED_UP * values.roundoff(self.values)
         exact = (math.sqrt(1 + (d - 1) / s**2) - 1) / 2
         return (exact + (grown - 1) / s) * grown**2 if self.stochastic else None
 
     def contraction(self, size: int) -> float | None:
-        d, s = max(groups.sizes(self.groups, size, "Quantize")), levels(self.bits)
+        d, s = max(self._sizes(size)), levels(self.bits)
         grown = 1 + ROUNDED_UP * values.roundoff(self.values)
         exact = (d - 1) / (d - 1 + 4 * s**2)
         return None if self.stochastic else exact * grown**2 + (grown - 1) ** 2

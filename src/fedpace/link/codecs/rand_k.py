@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedpace.errors import require_flag
 from fedpace.link.codecs import groups
-from fedpace.link.codecs.groups import Groups
+from fedpace.link.codecs.groups import Groups, PerTensor
 from fedpace.link.wire import indices, sparse, values
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Vector
 
 
 @dataclass(frozen=True, slots=True)
-class RandK:
+class RandK(PerTensor):
     """Keep k = ceil(ratio d) entries drawn without replacement, scaled by d/k so that E[C(v)] = v.
 
     Variance: E||C(v) - v||^2 = omega ||v||^2 with omega = d/k - 1. With `unbiased=False` they are sent
@@ -34,9 +33,6 @@ class RandK:
         require_flag(self.unbiased, "RandK.unbiased")
         values.require_type(self.values, "RandK.values")
         indices.require_index(self.index, "RandK.index")
-
-    def bind(self, layout: Layout) -> Self:
-        return replace(self, groups=groups.of(layout))
 
     def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
         name, sizes = values.type_name(v, self.values), self._sizes(v.size)
@@ -60,6 +56,3 @@ class RandK:
     def contraction(self, size: int) -> float | None:
         least = groups.least_kept(self.ratio, self._sizes(size))
         return None if self.unbiased else 1 - least * (1 - values.roundoff(self.values) ** 2)
-
-    def _sizes(self, size: int) -> Groups:
-        return groups.sizes(self.groups, size, "RandK")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedpace.link.codecs import groups
-from fedpace.link.codecs.groups import Groups
+from fedpace.link.codecs.groups import Groups, PerTensor
 from fedpace.link.codecs.select import largest
 from fedpace.link.wire import indices, sparse, values
 from fedpace.link.wire.indices import Indices
-from fedpace.vector import Layout, Vector
+from fedpace.vector import Vector
 
 
 @dataclass(frozen=True, slots=True)
-class TopK:
+class TopK(PerTensor):
     """Keep the k = ceil(ratio d) entries of largest magnitude (lower index among equals), zero the rest.
 
     Contraction: ||C(v) - v||^2 <= (1 - k/d) ||v||^2, a little more when values are rounded.
@@ -41,9 +40,6 @@ class TopK:
         values.require_type(self.values, "TopK.values")
         indices.require_index(self.index, "TopK.index")
 
-    def bind(self, layout: Layout) -> Self:
-        return replace(self, groups=groups.of(layout))
-
     def counts(self, size: int) -> Groups:
         """k of every group."""
         return groups.counts(self.ratio, self._sizes(size))
@@ -66,6 +62,3 @@ class TopK:
 
     def contraction(self, size: int) -> float:
         return 1 - groups.least_kept(self.ratio, self._sizes(size)) * (1 - values.roundoff(self.values) ** 2)
-
-    def _sizes(self, size: int) -> Groups:
-        return groups.sizes(self.groups, size, "TopK")

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from fedpace.record.fleet.status import ALARMS, STATES, ClientStatus, FleetStatus
+from fedpace.record.fleet.status import ALARMS, STATES, FleetStatus
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Sample = tuple[dict[str, str], float | None]  # further labels, and the value; None: unknown, left out
+Samples = Callable[[FleetStatus], Iterable[Sample]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Metric:
-    name: str
     kind: str  # gauge | counter
+    name: str
     help: str
-    samples: Callable[[FleetStatus], Iterable[Sample]]
+    samples: Samples
 
 
 def rendered(statuses: Sequence[FleetStatus]) -> str:
@@ -42,12 +44,12 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
-def _one(value: Callable[[FleetStatus], float | None]) -> Callable[[FleetStatus], Iterable[Sample]]:
-    return lambda status: [({}, value(status))]
+def _one(field: str) -> Samples:
+    return lambda status: [({}, getattr(status, field))]
 
 
-def _each(value: Callable[[ClientStatus], float | None]) -> Callable[[FleetStatus], Iterable[Sample]]:
-    return lambda status: [({"client": str(each.client)}, value(each)) for each in status.clients]
+def _each(field: str) -> Samples:
+    return lambda status: [({"client": str(each.client)}, getattr(each, field)) for each in status.clients]
 
 
 def _in_states(status: FleetStatus) -> Iterable[Sample]:
@@ -74,53 +76,21 @@ def _alarms(status: FleetStatus) -> Iterable[Sample]:
     return [({"kind": kind}, kinds.count(kind)) for kind in ALARMS]
 
 
+_gauge, _counter = partial(_Metric, "gauge"), partial(_Metric, "counter")
+
 _METRICS = (
-    _Metric(
-        "fedpace_status_time_seconds", "gauge", "When the server said this.", _one(lambda status: status.time)
-    ),
-    _Metric("fedpace_step", "gauge", "Server steps taken.", _one(lambda status: status.step)),
-    _Metric("fedpace_steps_planned", "gauge", "Server steps of the run.", _one(lambda status: status.steps)),
-    _Metric(
-        "fedpace_step_rate",
-        "gauge",
-        "Server steps per second over the last minute.",
-        _one(lambda status: status.step_rate),
-    ),
-    _Metric("fedpace_clients", "gauge", "Clients by state.", _in_states),
-    _Metric("fedpace_bytes_total", "counter", "Bytes of updates (up) and models (down).", _directions),
-    _Metric(
-        "fedpace_refused_total", "counter", "Connections, messages and updates that were refused.", _reasons
-    ),
-    _Metric(
-        "fedpace_client_version",
-        "gauge",
-        "Version of the model that a client was sent last.",
-        _each(lambda client: client.version),
-    ),
-    _Metric(
-        "fedpace_client_round_trip_seconds",
-        "gauge",
-        "From a model's sending to its update.",
-        _each(lambda client: client.round_trip),
-    ),
-    _Metric("fedpace_client_bytes_total", "counter", "Bytes of one client.", _client_bytes),
-    _Metric(
-        "fedpace_client_updates_total",
-        "counter",
-        "Updates of a client that were taken.",
-        _each(lambda client: client.updates),
-    ),
-    _Metric(
-        "fedpace_client_refused_total",
-        "counter",
-        "Updates of a client that were refused.",
-        _each(lambda client: client.refused),
-    ),
-    _Metric(
-        "fedpace_client_last_seen_seconds",
-        "gauge",
-        "When a client was last heard of.",
-        _each(lambda client: client.last_seen),
-    ),
-    _Metric("fedpace_alarms", "gauge", "Alarms that are raised now, by kind.", _alarms),
+    _gauge("fedpace_status_time_seconds", "When the server said this.", _one("time")),
+    _gauge("fedpace_step", "Server steps taken.", _one("step")),
+    _gauge("fedpace_steps_planned", "Server steps of the run.", _one("steps")),
+    _gauge("fedpace_step_rate", "Server steps per second over the last minute.", _one("step_rate")),
+    _gauge("fedpace_clients", "Clients by state.", _in_states),
+    _counter("fedpace_bytes_total", "Bytes of updates (up) and models (down).", _directions),
+    _counter("fedpace_refused_total", "Connections, messages and updates that were refused.", _reasons),
+    _gauge("fedpace_client_version", "Version of the model that a client was sent last.", _each("version")),
+    _gauge("fedpace_client_round_trip_seconds", "From a model's sending to its update.", _each("round_trip")),
+    _counter("fedpace_client_bytes_total", "Bytes of one client.", _client_bytes),
+    _counter("fedpace_client_updates_total", "Updates of a client that were taken.", _each("updates")),
+    _counter("fedpace_client_refused_total", "Updates of a client that were refused.", _each("refused")),
+    _gauge("fedpace_client_last_seen_seconds", "When a client was last heard of.", _each("last_seen")),
+    _gauge("fedpace_alarms", "Alarms that are raised now, by kind.", _alarms),
 )

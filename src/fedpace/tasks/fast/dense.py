@@ -20,7 +20,7 @@ from fedpace.tasks.fast import dense_loops as loops
 from fedpace.tasks.fast.compiled import Array, aligned
 from fedpace.tasks.fast.first_use import announced
 from fedpace.tasks.fast.order import planned
-from fedpace.tasks.fast.rule import is_plain, rates, rule
+from fedpace.tasks.fast.rule import WholeGradient, rates, rule
 from fedpace.vector import Vector
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class DenseSolver:
         self.widths, self.dtype = tuple(widths), memory.dtype
         self._shape = shape_of(widths)
         self._y = memory
-        self._gradient = self._y[:0]
+        self._gradient = WholeGradient(memory)
         self._input_type = torch.from_numpy(self._y).dtype
         self._known: WeakKeyDictionary[Tensors, tuple[Array, Array] | None] = WeakKeyDictionary()
         self._room, self._scratch = 0, scratch_for(widths, 1, self.dtype)
@@ -137,7 +137,7 @@ class DenseSolver:
         y[:] = start
         return Descent(
             y,
-            y[:0] if is_plain(request) else self._gradient_memory(),
+            self._gradient.memory(request),
             self._shape,
             rows,
             labels,
@@ -155,8 +155,3 @@ class DenseSolver:
     def _make_room(self, count: int) -> None:
         if count > self._room:
             self._room, self._scratch = count, scratch_for(self.widths, count, self.dtype)
-
-    def _gradient_memory(self) -> Array:
-        if not self._gradient.size:
-            self._gradient = aligned(self._y.size, self.dtype)
-        return self._gradient

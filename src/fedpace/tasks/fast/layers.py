@@ -25,7 +25,7 @@ from fedpace.tasks.fast.dense_loops import in_range
 from fedpace.tasks.fast.first_use import announced
 from fedpace.tasks.fast.losses import Loss
 from fedpace.tasks.fast.order import planned
-from fedpace.tasks.fast.rule import is_plain, rates, rule
+from fedpace.tasks.fast.rule import WholeGradient, rates, rule
 from fedpace.vector import Vector
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class LayerSolver:
     def __init__(self, layers: Sequence[Layer], loss: Loss, memory: Array, randomness: Randomness):
         self.layers, self.loss, self.dtype, self._randomness = tuple(layers), loss, memory.dtype, randomness
         self._form = compiled_form(layers, self.dtype)
-        self._y, self._gradient = memory, memory[:0]
+        self._y, self._gradient = memory, WholeGradient(memory)
         self._room, self._memory = 0, memory_for(layers, 1, self.dtype)
         self._keep = [
             (layer.outer, 1 / layer.number) for layer in layers if layer.kind == kinds.DROPOUT
@@ -189,7 +189,7 @@ class LayerSolver:
     ) -> Callable[[int, int], tuple[Any, ...]]:
         """What the loops take for the steps from `low` to `high`; always of the same types."""
         rows = data.inputs.reshape(len(data), -1).contiguous().numpy()
-        gradient = self._y[:0] if is_plain(request) else self._gradient_memory()
+        gradient = self._gradient.memory(request)
         speeds, moves = (
             rates(request.local, request.steps, self.dtype),
             rule(request.local, request.correction, self._y),
@@ -237,8 +237,3 @@ class LayerSolver:
     def _make_room(self, count: int) -> None:
         if count > self._room:
             self._room, self._memory = count, memory_for(self.layers, count, self.dtype)
-
-    def _gradient_memory(self) -> Array:
-        if not self._gradient.size:
-            self._gradient = aligned(self._y.size, self.dtype)
-        return self._gradient

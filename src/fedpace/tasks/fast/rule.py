@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedpace.local import SGD
-from fedpace.tasks.fast.compiled import Array
+from fedpace.tasks.fast.compiled import Array, aligned
 from fedpace.tasks.fast.dense_loops import Rule
 from fedpace.vector import Vector
 
@@ -21,6 +21,21 @@ def is_plain(request: Request) -> bool:
     local = request.local
     others = (local.momentum, local.weight_decay, local.prox_mu)
     return not any(others) and local.clip is None and request.correction is None
+
+
+class WholeGradient:
+    """Memory beside the parameters `y`, from the first local rule on that needs the gradient of a step as a whole."""
+
+    def __init__(self, y: Array) -> None:
+        self._y, self._memory = y, y[:0]
+
+    def memory(self, request: Request) -> Array:
+        """Of no size where gradients go straight into the weights."""
+        if is_plain(request):
+            return self._y[:0]
+        if not self._memory.size:
+            self._memory = aligned(self._y.size, self._y.dtype)
+        return self._memory
 
 
 @lru_cache(maxsize=64)

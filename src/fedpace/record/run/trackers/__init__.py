@@ -6,11 +6,11 @@ tensorboard:logs`. Each needs its own extra, `pip install 'fedpace[tensorboard]'
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from fedpace.errors import ConfigError, unknown
+from fedpace.on_demand import importing
 
 if TYPE_CHECKING:
     from fedpace.record.run.trackers.mlflow import MLflow
@@ -21,13 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MLflow", "TensorBoard", "WandB", "tracker"]
 
-_HOMES = {"MLflow": "mlflow", "TensorBoard": "tensorboard", "WandB": "wandb"}
+_HOMES = {"mlflow": ("MLflow",), "tensorboard": ("TensorBoard",), "wandb": ("WandB",)}
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"fedpace.record.run.trackers.{_HOMES[name]}"), name)
+__getattr__, __dir__ = importing(__name__, _HOMES)
 
 
 def tracker(text: str, name: str, config: Mapping[str, str]) -> Tracker:
@@ -39,13 +35,12 @@ def tracker(text: str, name: str, config: Mapping[str, str]) -> Tracker:
 def require(text: str) -> Callable[[str, str, Mapping[str, str]], Tracker]:
     """The class that `text` asks for; ConfigError if there is none, or its library is not installed."""
     kind = text.partition(":")[0]
-    classes = {home: name for name, home in _HOMES.items()}
-    if kind not in classes:
-        raise unknown("--track", kind, classes)
+    if kind not in _HOMES:
+        raise unknown("--track", kind, _HOMES)
     if kind == "tensorboard" and text.partition(":")[2] == "":
         raise ConfigError("--track tensorboard must name a folder: --track tensorboard:logs; got none")
     try:
-        made: Callable[[str, str, Mapping[str, str]], Tracker] = __getattr__(classes[kind])
+        made: Callable[[str, str, Mapping[str, str]], Tracker] = __getattr__(*_HOMES[kind])
     except ImportError as error:
         raise ConfigError(
             f"--track {kind} needs a library: pip install 'fedpace[{kind}]' ({error})"
