@@ -10,7 +10,7 @@ from typing import Any
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute.processes import processes
-from fedpace.errors import ConfigError, require, require_count, require_number
+from fedpace.errors import ConfigError, known_parameters, require, require_count, require_number
 from fedpace.record.report.compare import Target
 from fedpace.record.rows import NAME, NAMES
 from fedpace.record.run.evaluation import EvaluationInterval
@@ -25,6 +25,7 @@ Told = Callable[[str, StudyRun], None]  # a row, and a run of it that has just e
 TargetLike = Mapping[str, float] | Target
 
 
+@known_parameters
 def compare(
     algorithms: Mapping[str, AlgorithmLike] | Sequence[AlgorithmLike],
     task: TaskLike,

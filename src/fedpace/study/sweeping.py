@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute.processes import processes
-from fedpace.errors import require, require_count, require_number, unknown
+from fedpace.errors import known_parameters, require, require_count, require_number, unknown
 from fedpace.record.report import plot
 from fedpace.record.run.evaluation import EvaluationInterval
 from fedpace.record.run.metrics import main_metric
@@ -98,6 +98,7 @@ class SweepStudy(Study):
         return figure
 
 
+@known_parameters
 def sweep(
     function: Callable[..., Algorithm],
     task: TaskLike,

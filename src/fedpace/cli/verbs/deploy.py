@@ -116,12 +116,12 @@ def _try(args: argparse.Namespace) -> int:
     from fedpace.deploy.projects.serving import StudyFolder
     from fedpace.deploy.projects.trying import try_study
 
-    study = StudyFolder.read(args.study)
+    study = StudyFolder.read(args.study).of(args.clients)
     name = args.name or _free_name(study.settings.name, study.place)
     args.plot = args.plot or str(study.settings.folder / f"{name.replace('/', '-')}.png")
 
     def work(**watched: object) -> object:
-        return try_study(study, args.clients, in_order=args.in_order, **watched)  # type: ignore[arg-type]
+        return try_study(study, in_order=args.in_order, **watched)  # type: ignore[arg-type]
 
     code = deployed.run_and_show(args, study, work, "this run ends here", name)  # type: ignore[arg-type]
     if not args.quiet:

@@ -45,7 +45,7 @@ def command(args: argparse.Namespace) -> int:
     if args.log:
         files.require_writable(args.log, "--log")
         logging.basicConfig(filename=args.log, format="%(asctime)s %(message)s", level=logging.INFO)
-    study = StudyFolder.read(args.study)
+    study = StudyFolder.read(args.study).possible()
     identities = None if args.insecure else study.identities
     host, port = study.settings.listen
     if identities is not None:
