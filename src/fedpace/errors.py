@@ -140,6 +140,7 @@ SYNONYMS = {  # what people call it elsewhere -> here, without case, dashes and 
     "lstm": "gru",
     "fmnist": "fashion-mnist",
     "gpu": "cuda",
+    "acc": "accuracy",
     "cifar": "cifar10",
     "femnist": "leaf:PATH",
 }

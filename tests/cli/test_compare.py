@@ -105,9 +105,9 @@ def test_an_algorithm_that_diverges_does_not_stop_the_others(fedpace) -> None:
         (["--target", "accuracy"], "--target must be METRIC=VALUE such as accuracy=0.8; got 'accuracy'"),
         (
             ["--target", "acuracy=0.9"],
-            "did you mean accuracy? metric of the target must be one of accuracy, ",
+            "did you mean accuracy? target metric must be one of accuracy, ",
         ),
-        (["--target", "accuracy=90"], "--target accuracy must be a share in [0, 1], such as 0.9; got 90"),
+        (["--target", "accuracy=90"], "--target accuracy must be in [0, 1], such as 0.9; got 90"),
         (["--set", "bufer=3"], "parameter of fedavg must be one of "),
         (["--seeds", "0"], "--seeds must be a whole number >= 1; got '0'"),
         (["--plot", "p.gif"], "--plot must be a file that ends in .png, .svg, .pdf; got 'p.gif'"),

@@ -42,9 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("sweep")
     how.add_argument("--metric", metavar="NAME", help="metric to rank by (default: accuracy, or loss)")
     experiment.add_seeds(how, "setting")
-    how.add_argument(
-        "--processes", type=processes, metavar="N", help="runs at a time (default: one per core)"
-    )
+    how.add_argument("--processes", type=processes, metavar="N", help="parallel runs (default: one per core)")
     how.add_argument(
         "--stop-above",
         type=amount,
@@ -56,14 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sampler",
         choices=("grid", "optuna"),
         default="grid",
-        help="all settings, or Optuna's choice (default: %(default)s)",
+        help="all settings, or those that Optuna samples (default: %(default)s)",
     )
     how.add_argument(
         "--trials",
         type=repeats,
         default=30,
         metavar="N",
-        help="settings optuna may try (default: %(default)s)",
+        help="number of settings that Optuna tries (default: %(default)s)",
     )
     arguments.add_store_options(parser)
     out = parser.add_argument_group("output")

@@ -101,7 +101,7 @@ def _asked(bundle: Bundle, passphrase: str | None) -> _Answer:
             Diagnosis("ports", FAILED, text, "ask the study's owner: renew it, or enrol a new request")
         )
     if code not in ("400", "426"):
-        text = f"{bundle.server} is no fedpace server (it answered {code or 'nothing'})"
+        text = f"{bundle.server} is not a fedpace server (it answered {code or 'nothing'})"
         return _Answer(Diagnosis("ports", FAILED, text, "check the address in the bundle"))
     return _Answer(good("ports", f"{bundle.server} is reached and lets this client in"), _date(head))
 
@@ -134,7 +134,7 @@ def _date(head: str) -> datetime | None:
 def _data_and_session(data: str | None, number: int) -> Iterator[Diagnosis]:
     """This machine's data, and one local step on it."""
     if data is None:
-        yield Diagnosis("data", SKIPPED, "not looked at", "--data client.py, as for `fedpace join`")
+        yield Diagnosis("data", SKIPPED, "not checked", "--data client.py, as for `fedpace join`")
         yield Diagnosis("session", SKIPPED, "without data")
         return
     made: list[tuple[Any, int]] = []

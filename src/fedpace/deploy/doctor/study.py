@@ -42,7 +42,7 @@ ASK_AGAIN = "correct run.toml or client.py; `fedpace deploy new` writes ones tha
 def study_diagnoses(folder: Path, now: datetime) -> Iterator[Diagnosis]:
     """One after another, as soon as it is known."""
     identities = Identities(folder / IDENTITIES)
-    renew = f"fedpace deploy renew --study {folder}, or begin anew with fedpace deploy new"
+    renew = f"fedpace deploy renew --study {folder}, or start over with fedpace deploy new"
     yield checked("certificates", lambda: _certificates(identities, folder, now), renew)
     yield checked("clock", lambda: clock(_certificate(identities.folder / SERVER), now), renew)
     yield checked(
@@ -206,5 +206,5 @@ def _occupied(study: StudyFolder, where: str, error: OSError) -> Diagnosis:
         )
     if error.errno == errno.EACCES:
         return Diagnosis("ports", FAILED, f"{where} may not be used", "choose a port above 1023")
-    text = f"{where} is no address of this machine ({error.strerror})"
+    text = f"{where} is not an address of this machine ({error.strerror})"
     return Diagnosis("ports", FAILED, text, '[server] listen = "0.0.0.0:PORT" in run.toml')

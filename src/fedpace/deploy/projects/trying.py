@@ -91,4 +91,4 @@ def _ended(running: Sequence[subprocess.Popen[bytes]], logs: Path) -> None:
             .strip()
             .splitlines()
         )
-        raise FedpaceError(f"client {failed[0]} failed: {said[-1] if said else 'it said nothing'}")
+        raise FedpaceError(f"client {failed[0]} failed: {said[-1] if said else 'no output'}")

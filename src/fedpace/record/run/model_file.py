@@ -40,7 +40,7 @@ def account(data: bytes, tensors: Tensors) -> Privacy | None:
         raise ConfigError("its account of privacy must be one that Run.save writes") from None
     spent = Privacy.read(plain)
     if checksum != digest(json.dumps(plain), tensors):
-        raise ConfigError("its account of privacy must be of the model beside it; one of them was changed")
+        raise ConfigError("its privacy account must match its model; one of them was changed")
     return spent
 
 
