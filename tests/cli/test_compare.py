@@ -61,7 +61,9 @@ def test_one_row_per_algorithm_and_one_picture(fedpace, tmp_path) -> None:
 def test_several_seeds_are_means_with_a_spread(fedpace) -> None:
     said = fedpace("compare", "fedavg", *SMALL, "--seeds", 2)
     [row] = [line for line in said.out.splitlines() if line.startswith("fedavg")]
-    assert row.count("±") == 1 and " to 1.000)" in row  # with two seeds the interval would exceed an accuracy of 1
+    assert (
+        row.count("±") == 1 and " to 1.000)" in row
+    )  # with two seeds the interval would exceed an accuracy of 1
     assert "clipped to [0, 1]" in said.out
 
 

@@ -131,7 +131,7 @@ def _clients(run: Run) -> list[tuple[str, str]]:
     if last is None or len(last.values) < 2:
         return []
     what = "client" if getattr(run.algorithm, "personal", None) is None else "personal-model"
-    return [(f"{what} {last.name}", f"mean {last.mean:.4f}, worst 10 % {last.worst_tenth:.4f}")]
+    return [(f"{what} {last.name}", f"mean {last.mean:.4f}, worst tenth {last.worst_tenth:.4f}")]
 
 
 def _compression(run: Run) -> list[tuple[str, str]]:

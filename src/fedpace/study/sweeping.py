@@ -72,7 +72,9 @@ class SweepStudy(Study):
             ]
             for point in self.ranked
         ]
-        return TextTable(header, rows, "r" * len(header))
+        repeated = any(point.spread is not None for point in self.ranked)
+        caption = "± standard deviation over seeds" if repeated else ""
+        return TextTable(header, rows, "r" * len(header), caption)
 
     def to_pandas(self) -> DataFrame:
         """One line per point, the best first: its settings, mean, standard deviation, state and real seconds."""

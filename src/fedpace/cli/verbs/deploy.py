@@ -150,7 +150,7 @@ def _try(args: argparse.Namespace) -> int:
 
     code = deployed.run_and_show(args, study, work, "this run ends here", name)  # type: ignore[arg-type]
     if not args.quiet:
-        print(f"{args.plot}\nfedpace replay {name}   runs it again from its journal")
+        print(f"{args.plot}\nfedpace replay {name}   replays it from its journal")
     return code
 
 

@@ -55,7 +55,7 @@ def _summary(again: Replay) -> str:
     trained = ""
     if again.retrained:
         same = again.retrained - len(again.different)
-        trained = f"; {same:,} of {again.retrained:,} updates trained again to the same bytes"
+        trained = f"; {same:,} of {again.retrained:,} updates recomputed bit-identically"
     return f"replayed {again.inputs:,} inputs{began}{trained}; model {again.run.summary['model_sha256']}"
 
 

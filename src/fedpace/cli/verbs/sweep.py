@@ -81,7 +81,7 @@ def command(args: argparse.Namespace) -> int:
     study = _study(experiment.sized(args))
     whole = study.cells(real_time=True)
     more = [f"the best {SHOWN} of {len(whole.rows)}"] if len(whole.rows) > SHOWN else []
-    said = "\n".join([*more, *map(str, study.privacy)])
+    said = "\n".join([*more, *filter(None, [whole.caption]), *map(str, study.privacy)])
     studies.show_tables([replace(whole, rows=whole.rows[:SHOWN], caption=said)])
     studies.write(study, args, "latex", "markdown", "csv")
     return 0

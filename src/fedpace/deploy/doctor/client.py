@@ -79,7 +79,7 @@ def _asked(bundle: Bundle, passphrase: str | None) -> _Answer:
     try:
         answer = _http(host, port, bundle.context(passphrase))
     except ssl.SSLCertVerificationError as error:
-        text = f"the server at {bundle.server} is another one ({error.verify_message})"
+        text = f"the server at {bundle.server} has an unexpected certificate ({error.verify_message})"
         return _Answer(
             Diagnosis("ports", FAILED, text, "ask the study's owner: a new bundle, or renew --also HOST")
         )
@@ -103,7 +103,7 @@ def _asked(bundle: Bundle, passphrase: str | None) -> _Answer:
     if code not in ("400", "426"):
         text = f"{bundle.server} is not a fedpace server (it answered {code or 'nothing'})"
         return _Answer(Diagnosis("ports", FAILED, text, "check the address in the bundle"))
-    return _Answer(good("ports", f"{bundle.server} is reached and lets this client in"), _date(head))
+    return _Answer(good("ports", f"{bundle.server} is reachable and accepts this client"), _date(head))
 
 
 def _http(host: str, port: int, context: ssl.SSLContext) -> str:

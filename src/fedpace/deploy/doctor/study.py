@@ -73,12 +73,12 @@ def _data_and_session(study: StudyFolder) -> Iterator[Diagnosis]:
             samples = made[0][0].samples(made[0][1])
         except Exception as error:
             text = f"{parameters:,} parameters; data(0) raised {type(error).__name__}: {error}"
-            return Diagnosis("data", WARNING, text, "this is right where only clients have data")
+            return Diagnosis("data", WARNING, text, "fine if only clients have data")
         return good("data", f"{parameters:,} parameters; data(0) has {samples:g} samples")
 
     yield checked("data", data, ASK_AGAIN)
     if not made:
-        yield Diagnosis("session", SKIPPED, "there is no data here to train on")
+        yield Diagnosis("session", SKIPPED, "no data on this machine to train on")
         return
     task, index = made[0]
     clients, rules = study.settings.clients, study.program.rules
@@ -109,7 +109,7 @@ def _certificates(identities: Identities, folder: Path, now: datetime) -> Diagno
             own.verify_directly_issued_by(authority)
         except Exception as error:
             again = "enrol it again" if name in issued else f"fedpace deploy renew --study {folder}"
-            text = f"that of {name} is not of this study's authority ({error or 'another signature'})"
+            text = f"the certificate of {name} is not signed by this study's authority ({error or 'another signature'})"
             return Diagnosis("certificates", FAILED, text, again)
     identities.context(lambda reason: None)
     over = [
@@ -120,7 +120,7 @@ def _certificates(identities: Identities, folder: Path, now: datetime) -> Diagno
     if over:
         number = over[0].removeprefix("client ") if over[0] in issued else ""
         renew = " ".join(filter(None, ["fedpace deploy renew", number, f"--study {folder}"]))
-        return Diagnosis("certificates", FAILED, f"that of {', '.join(over)} has expired", renew)
+        return Diagnosis("certificates", FAILED, f"the certificate of {', '.join(over)} has expired", renew)
     return _secrecy(identities, server) or _expiry(identities, server, len(issued), folder, now)
 
 
@@ -134,7 +134,7 @@ def _secrecy(identities: Identities, server: x509.Certificate) -> Diagnosis | No
     if address_name(host) not in names:
         advice = f"fedpace deploy renew --also {host}"
         return Diagnosis(
-            "certificates", FAILED, f"the server's is not for {host}, where clients connect", advice
+            "certificates", FAILED, f"the server's is not for {host}, the address clients connect to", advice
         )
     return None
 

@@ -86,7 +86,7 @@ class Program:
 
 
 def _imported(path: Path) -> ModuleType:
-    require(path.is_file(), "client.py (--data)", str(path), "an existing file")
+    require(path.is_file(), "client.py", str(path), "an existing file")
     spec = importlib.util.spec_from_file_location(f"fedpace_client_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
