@@ -7,6 +7,7 @@ Fashion-MNIST, 10 clients per round, 20 local steps of 32 samples at a learning 
 from __future__ import annotations
 
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from fedpace.pace import Scripted
 from fedpace.vector import Vector
 
 CLIENTS = 20
-WORK = {"client_lr": 0.05, "steps": 20, "batch_size": 32}
+WORK: dict[str, Any] = {"client_lr": 0.05, "steps": 20, "batch_size": 32}
 CODECS: dict[str, Codec] = {
     "top-k 1/24": TopK(1 / 24),
     "top-k 1/13 in fp16": TopK(1 / 13, values="fp16"),
@@ -30,7 +31,7 @@ def updates(task: fedpace.tasks.TorchTask) -> list[Vector]:
     """The displacement of every client from the model after ten rounds."""
     fedavg = fedpace.algorithms.fedavg
     start = fedpace.simulate(fedavg(**WORK, clients_per_round=10), task, rounds=10, evaluate_every=None)
-    found = []
+    found: list[Vector] = []
     for client in range(task.clients):
         alone = fedavg(**WORK, clients_per_round=1, select=Scripted([[client]]))
         after = fedpace.simulate(alone, task, rounds=1, initial=start, evaluate_every=None)

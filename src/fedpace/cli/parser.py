@@ -45,10 +45,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_action(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, description: str
+    actions: argparse._SubParsersAction[Any], name: str, description: str
 ) -> argparse.ArgumentParser:
     """A sub-command, described in its own help as in that of its command."""
-    return actions.add_parser(name, help=description, description=description)
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=description, description=description)
+    return parser
 
 
 MOST_PROCESSES = 1024
