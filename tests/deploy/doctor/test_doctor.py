@@ -216,7 +216,7 @@ def test_ports(tmp_path: Path) -> None:
         with locked(run):
             assert "a run of this study is being served" in found(study_diagnoses(place, NOW), "ports").text
     elsewhere = found(study_diagnoses(study(tmp_path / "elsewhere", listen="192.0.2.1:7443"), NOW), "ports")
-    assert elsewhere.state == "failed" and "no address of this machine" in elsewhere.text
+    assert elsewhere.state == "failed" and "not an address of this machine" in elsewhere.text
     hidden = study(tmp_path / "hidden", listen="127.0.0.1:7443", address="fl.example.org:7443")
     unreachable = found(study_diagnoses(hidden, NOW), "ports")
     assert unreachable.state == "failed" and '"0.0.0.0:7443"' in unreachable.advice
