@@ -101,7 +101,7 @@ def test_real_time_is_a_budget_of_one_execution() -> None:
         ({"traffic": "30s"}, "traffic must be bytes such as 5MB"),
         ({"virtual_seconds": -1}, "virtual_seconds must be a number > 0"),
         ({"accuracy": "high"}, "stop: accuracy must be a number"),
-        ({"acuracy": 0.9}, "a metric to stop at must be one of .*loss.*got 'acuracy'"),
+        ({"acuracy": 0.9}, "stop: metric must be one of .*loss.*got 'acuracy'"),
     ],
 )
 def test_what_is_no_rule_is_refused(stop: Any, message: str) -> None:

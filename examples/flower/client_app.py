@@ -1,4 +1,4 @@
-"""A client: client.py beside this file has its model and its data."""
+"""A client, with model and data from client.py in this folder."""
 
 from fedpace.deploy.flower import client_app
 

@@ -1,4 +1,4 @@
-"""The server: run.toml and client.py beside this file say what it runs."""
+"""The server, configured by run.toml and client.py in this folder."""
 
 from fedpace.deploy.flower import server_app
 

@@ -39,10 +39,10 @@ GUARDS = ("personal", "clip", "limits", "privacy")  # printed only where they di
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Algorithm:
-    """One rule per stop of the journey; any combination that makes sense runs, `combinations` says which do not.
+    """The rules of an algorithm, one per stage; any meaningful combination runs, `combinations` lists the others.
 
-    `clip` bounds the Euclidean length of every decoded update (and of a correction's vector): longer ones are
-    scaled down and counted. `limits` bounds what clients claim.
+    `clip` bounds the Euclidean norm of every decoded update (and of a correction): larger ones are scaled down and
+    counted. `limits` bounds the values that clients report.
 
     >>> from dataclasses import replace
     >>> from fedpace import aggregate, algorithms

@@ -19,13 +19,18 @@ Stop is no error: an observer raises it to end a run on purpose.
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 import numbers
 import signal
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from fedpace.untrusted import as_number, brief
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class FedpaceError(Exception):
@@ -135,6 +140,7 @@ SYNONYMS = {  # what people call it elsewhere -> here, without case, dashes and 
     "lstm": "gru",
     "fmnist": "fashion-mnist",
     "gpu": "cuda",
+    "acc": "accuracy",
     "cifar": "cifar10",
     "femnist": "leaf:PATH",
 }
@@ -160,6 +166,20 @@ def unknown(what: str, got: str, allowed: Iterable[str], hint: str = "") -> Conf
     names = sorted(allowed)
     said = f"{what} must be one of {', '.join(names)}; got {brief(got)}"
     return ConfigError(suggested(nearest(got, names) or hint, said))
+
+
+def known_parameters(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which answers a keyword it does not have with a ConfigError that lists those it has."""
+    names = inspect.signature(function).parameters
+
+    @wraps(function)
+    def call(*args: P.args, **given: P.kwargs) -> R:
+        for name in given:
+            if name not in names:
+                raise unknown(f"parameter of {function.__name__}", name, names)
+        return function(*args, **given)
+
+    return call
 
 
 def suggested(near: str, said: str) -> str:

@@ -17,7 +17,7 @@ from fedpace.citations import papers
 from fedpace.compute import Task, engine
 from fedpace.compute.footprint import footprint, require_memory, spill_folder
 from fedpace.compute.personal import personal_task
-from fedpace.errors import InterruptedRun, require
+from fedpace.errors import InterruptedRun, known_parameters, require
 from fedpace.execution import Execution, Stopwatch
 from fedpace.interruption import interruptible
 from fedpace.local import Torch
@@ -40,6 +40,7 @@ from fedpace.sim.hostile import poisoned
 from fedpace.sim.prepare import prepare
 
 
+@known_parameters
 def simulate(
     algorithm: Algorithm,
     task: Task,

@@ -112,8 +112,8 @@ def module_at(name: str, folder: Path | None = None) -> ModuleType:
     except ConfigError:
         raise
     except ModuleNotFoundError as error:
-        where = f"in {folder} and among installed packages" if folder else "among installed packages"
-        raise ConfigError(f"module {name} was looked for {where}: {error}") from None
+        where = f"in {folder} or among installed packages" if folder else "among installed packages"
+        raise ConfigError(f"module {name} was not found {where}: {error}") from None
     except Exception as error:  # whatever its code does
         raise ConfigError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
 

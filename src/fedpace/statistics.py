@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from fedpace.errors import require, require_number
 
 LEVEL = 0.95  # of intervals; tests are two-sided at 1 - LEVEL
+RANGES = {"accuracy": (0.0, 1.0)}  # possible values of a metric, where they are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,9 @@ class Equivalence:
     n: int
 
 
+Interval = TypeVar("Interval", SeedMean, PairedDifference)
+
+
 def estimate(values: Sequence[float], level: float = LEVEL) -> SeedMean:
     """mean -+ t s / sqrt(n), with t the (1 + level) / 2 quantile of Student's t with n - 1 degrees of freedom."""
     _require_level(level)
@@ -63,6 +68,22 @@ def estimate(values: Sequence[float], level: float = LEVEL) -> SeedMean:
     mean, error = _mean_and_error(values)
     half = None if error is None else _quantile((1 + level) / 2, len(values) - 1) * error
     return SeedMean(mean, *_around(mean, half), len(values))
+
+
+def clipped(found: SeedMean, metric: str) -> SeedMean:
+    """The interval within the possible values of the metric, for display: a t-interval of few seeds may exceed them.
+
+    >>> from fedpace.statistics import clipped, estimate
+    >>> clipped(estimate([0.9, 0.7]), "accuracy").high
+    1.0
+    """
+    return _within(found, *RANGES.get(metric, (-math.inf, math.inf)))
+
+
+def clipped_difference(found: PairedDifference, metric: str) -> PairedDifference:
+    """Likewise, for a difference between two values of the metric."""
+    low, high = RANGES.get(metric, (-math.inf, math.inf))
+    return _within(found, low - high, high - low)
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float], level: float = LEVEL) -> PairedDifference:
@@ -159,6 +180,13 @@ def _quantile(share: float, freedom: int) -> float:
 
 def _around(mean: float, half: float | None) -> tuple[float | None, float | None]:
     return (None, None) if half is None else (mean - half, mean + half)
+
+
+def _within(found: Interval, low: float, high: float) -> Interval:
+    """A metric of one's own may have another range than its name suggests: then nothing is clipped."""
+    if found.low is None or found.high is None or not low <= found.mean <= high:
+        return found
+    return replace(found, low=max(low, found.low), high=min(high, found.high))
 
 
 def _require_level(level: float) -> None:

@@ -19,7 +19,7 @@ def open_regular(path: str | Path) -> BinaryIO:
     handle = os.open(path, os.O_RDONLY | _NO_WAITING)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return open(handle, "rb")
 
 

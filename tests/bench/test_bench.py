@@ -134,7 +134,7 @@ def test_a_contender_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     with comparison.ready(hangs) as contender, comparison.noting(failures, "hangs"):
         monkeypatch.setattr(comparison, "PATIENCE_S", 0.1)
         contender.turn(1)
-    assert failures == {"hangs": "said nothing for 0.1 s"}
+    assert failures == {"hangs": "no output for 0.1 s"}
 
 
 def test_peers_take_part_where_they_are_installed_and_know_the_workload(

@@ -226,7 +226,7 @@ def test_a_rule_inside_a_rule_may_be_ones_own(folder) -> None:
         ("own_rules:Halved(open('x'))", "rule must be one of"),
         ("own_rules:Halved(more=1)", r"must be called as Halved\(share"),
         ("subprocess:Popen('ls')", "one of yours, not of Python's own"),
-        ("nowhere_at_all:Rule()", "was looked for in .* and among installed packages"),
+        ("nowhere_at_all:Rule()", "was not found in .* or among installed packages"),
     ],
 )
 def test_only_dataclasses_of_named_modules_are_called(folder, text: str, message: str) -> None:
@@ -319,7 +319,7 @@ def test_resuming_asks_where_plug_ins_are_and_does_not_believe_the_store(folder,
         sys.modules.pop(name)
     sys.path.remove(str(folder))
     said = fedpace("resume", "n")
-    assert said.code == 2 and "own_rules was looked for among installed packages" in said.err
+    assert said.code == 2 and "own_rules was not found among installed packages" in said.err
     assert fedpace("resume", "n", "--modules", folder, "--rounds", 4, "--quiet").code == 0
 
 

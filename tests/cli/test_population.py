@@ -31,7 +31,7 @@ def test_anything_else_is_answered_with_what_there_is(text: str) -> None:
     with pytest.raises(ConfigError) as error:
         population(text)
     assert str(error.value) == (
-        "--population must be defedavg, defedavg:cifar10, ca2fl, uniform-slowdown:LOW,HIGH, "
+        "--population must be one of defedavg, defedavg:cifar10, ca2fl, uniform-slowdown:LOW,HIGH, "
         f"half-normal:SCALE[,BASE], exponential:MEAN, FILE; got {text!r}"
     )
 

@@ -146,7 +146,7 @@ def test_a_run_somebody_works_on_is_not_deleted_whatever_its_state(fedpace) -> N
     assert fedpace("run", "fedavg", *SMALL, "--name", "mine", "--quiet").code == 0
     with locked(Store().folder("mine")):
         said = fedpace("runs", "delete", "mine")
-    assert said.code == 2 and "must be one that nobody is working on; got 'mine'" in said.err
+    assert said.code == 2 and "must be one that is not running; got 'mine'" in said.err
 
 
 def test_a_damaged_model_is_one_line(fedpace) -> None:

@@ -101,9 +101,9 @@ def test_nothing_crosses_but_through_the_device(file: str) -> None:
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("cuda", "device cuda is not there: torch"),
-        ("cuda:1", "device cuda:1 is not there: torch"),
-        ("mps", "device mps is not there: torch"),
+        ("cuda", "device cuda is not available: torch"),
+        ("cuda:1", "device cuda:1 is not available: torch"),
+        ("mps", "device mps is not available: torch"),
         ("gpu", "did you mean cuda? device must be one of auto, cpu, cuda, cuda:1, mps; got 'gpu'"),
         ("cuda:x", "did you mean cuda:1? device must be one of"),
     ],
@@ -121,7 +121,7 @@ def test_the_command_line_says_so_in_one_line(capsys: Any, monkeypatch: pytest.M
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert main(["run", "fedavg", "--device", "cuda"]) == 2
     assert capsys.readouterr().err.strip().splitlines() == [
-        f"fedpace run: device cuda is not there: torch {torch.__version__} sees no CUDA device"
+        f"fedpace run: device cuda is not available: torch {torch.__version__} sees no CUDA device"
     ]
 
 
@@ -129,7 +129,7 @@ def test_the_last_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert (device("auto").name, device("cuda:1").name) == ("cuda", "cuda:1")
-    with pytest.raises(ConfigError, match="device cuda:2 is not there: the last is cuda:1"):
+    with pytest.raises(ConfigError, match="device cuda:2 is not available: the last is cuda:1"):
         device("cuda:2")
 
 

@@ -147,7 +147,7 @@ def test_a_run_that_somebody_works_on_is_not_deleted(ui: Server) -> None:
     store = ui.store
     with store.working_on(store["busy"]):
         refused = ui.act("DELETE", "/api/runs/busy")
-        assert refused.status == 400 and "nobody is working on" in refused.json["error"]
+        assert refused.status == 400 and "is not running" in refused.json["error"]
     assert "busy" in ui.store.statuses()
     log = (ui.home / "actions.jsonl").read_text().splitlines()
     assert '"subject": "busy"' in log[-1] and "refused" in log[-1]

@@ -170,7 +170,7 @@ def test_it_is_not_sent() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"optimizer": "torch.optim.LBFGS", "lr": 0.5}, "is no tensor and no number"),
+        ({"optimizer": "torch.optim.LBFGS", "lr": 0.5}, "is neither a tensor nor a number"),
         ({"optimizer": "torch.optim.SGD", "lr": 0.1}, "with these arguments has no state"),
     ],
 )

@@ -116,6 +116,6 @@ def test_an_account_that_is_not_this_models_or_makes_no_sense_is_refused(
     rewritten(saved)
     fedpace.simulate(FEDAVG, TASK, rounds=1, initial=saved)
     rewritten(saved, **changes)
-    with pytest.raises(ConfigError, match=r"initial: .*account of privacy must be") as raised:
+    with pytest.raises(ConfigError, match=r"initial: .*privacy account must") as raised:
         fedpace.simulate(FEDAVG, TASK, rounds=1, initial=saved)
     assert "\n" not in str(raised.value)

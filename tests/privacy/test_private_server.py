@@ -187,7 +187,7 @@ def test_a_budget_too_small_for_one_step_is_refused():
 
 
 def test_a_delta_that_lets_a_client_be_published_gets_a_warning():
-    with pytest.warns(UserWarning, match="no less than 1 / 3 clients"):
+    with pytest.warns(UserWarning, match="not below 1 / 3 clients"):
         private(Rounds(None), delta=0.4)
 
 

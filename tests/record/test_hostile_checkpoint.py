@@ -164,14 +164,14 @@ def test_a_tree_with_other_layouts(folder: Path, layouts: Any) -> None:
 def test_a_file_with_other_metadata(folder: Path, metadata: str) -> None:
     text = f'{{"__metadata__": {metadata}}}'.encode()
     (folder / checkpoint.CURRENT).write_bytes(len(text).to_bytes(8, "little") + text)
-    assert refused(folder).startswith("it is damaged: it is no whole checkpoint")
+    assert refused(folder).startswith("it is damaged or incomplete")
 
 
 @pytest.mark.parametrize("name", [checkpoint.CURRENT, "history.jsonl", "models.bin"])
 def test_a_pipe_is_not_waited_for(folder: Path, name: str) -> None:
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    assert "cannot be read (it is no regular file)" in refused(folder)
+    assert "cannot be read (it is not a regular file)" in refused(folder)
 
 
 STRETCH = {
@@ -210,5 +210,5 @@ def test_timelines_of_another_kind(tmp_path: Path, text: str) -> None:
         with pytest.raises(ConfigError, match="timeline must be a file that --timeline wrote"):
             timeline.read(path)
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(ConfigError, match="it is no regular file"):
+    with pytest.raises(ConfigError, match="it is not a regular file"):
         timeline.read(tmp_path / "pipe.csv")

@@ -24,21 +24,21 @@ def test_a_huge_server_rate_is_named_although_it_is_the_updates_that_are_not_fin
     task = fedpace.tasks.load("digits", clients=5)
     error = diverged(fedgm(client_lr=0.1, steps=2, server_lr=1e30), task, rounds=20)
     assert "updates were not finite" in str(error)
-    assert str(error).endswith("; lower server_lr (1e+30): local training by itself stays finite")
+    assert str(error).endswith("; lower server_lr (1e+30): local training alone stays finite")
 
 
 def test_a_huge_client_rate_is_named_whatever_the_server_does():
     task = fedpace.tasks.load("digits", clients=5)
     error = diverged(fedgm(client_lr=1e30, steps=2, server_lr=3.0), task, rounds=20)
-    assert error.advice == "lower client_lr (1e+30): local training diverges by itself"
+    assert error.advice == "lower client_lr (1e+30): local training alone diverges"
 
 
 def test_rates_just_beyond_the_stable_ones():
     """1 - lr h = -1.5: local training grows by half with every step. 1 - lr h = 1/2: the server overshoots."""
     error = diverged(fedgm(client_lr=1.25, steps=4, server_lr=2.0, beta=0.0, nu=0.0))
-    assert error.advice == "lower client_lr (1.25): local training diverges by itself"
+    assert error.advice == "lower client_lr (1.25): local training alone diverges"
     error = diverged(fedgm(client_lr=0.25, steps=4, server_lr=3.0, beta=0.0, nu=0.0))
-    assert error.advice == "lower server_lr (3): local training by itself stays finite"
+    assert error.advice == "lower server_lr (3): local training alone stays finite"
 
 
 def test_plain_averaging_has_one_rate_to_lower():

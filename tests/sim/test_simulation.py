@@ -102,7 +102,7 @@ def test_polling_a_tenth_of_the_clients_saves_most_solves(capsys: pytest.Capture
     assert eager.counters["solved"] == eager.counters["sessions"] == sessions
     assert 1 - solved / sessions > 0.7
     show.result(lazy)
-    assert f"{solved:,} computed, {sessions - solved:,} skipped as unused" in capsys.readouterr().out
+    assert f"{solved:,} computed, {sessions - solved:,} skipped, never used" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("up_s", "most"), [(0.0, 1), (1.0, 3)])

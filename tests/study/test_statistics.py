@@ -8,7 +8,16 @@ import pytest
 from scipy import stats
 
 from fedpace.errors import ConfigError
-from fedpace.statistics import SeedMean, equivalence, estimate, holm, median, paired
+from fedpace.statistics import (
+    SeedMean,
+    clipped,
+    clipped_difference,
+    equivalence,
+    estimate,
+    holm,
+    median,
+    paired,
+)
 
 OURS, THEIRS = [0.91, 0.93, 0.90, 0.94, 0.92], [0.90, 0.90, 0.91, 0.91, 0.90]
 
@@ -18,6 +27,17 @@ def test_the_interval_of_two_values_is_that_of_cauchys_distribution() -> None:
     half = math.tan(math.pi * 0.475) * 0.5
     assert estimate([1.0, 2.0]) == SeedMean(1.5, pytest.approx(1.5 - half), pytest.approx(1.5 + half), 2)
     assert estimate([1.0, 2.0]).half_width == pytest.approx(half)
+
+
+def test_displayed_intervals_stay_within_the_possible_values_of_accuracy() -> None:
+    wide = estimate([0.2, 0.9])
+    assert wide.low is not None and wide.low < 0 and wide.high is not None and wide.high > 1
+    assert clipped(wide, "accuracy") == SeedMean(wide.mean, 0.0, 1.0, 2)
+    assert clipped(wide, "loss") == wide
+    percent = estimate([20.0, 90.0])
+    assert clipped(percent, "accuracy") == percent
+    found = clipped_difference(paired([0.9, 0.1], [0.1, 0.8]), "accuracy")
+    assert (found.low, found.high) == (-1.0, 1.0)
 
 
 def test_one_seed_has_a_mean_and_nothing_more() -> None:

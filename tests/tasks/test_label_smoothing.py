@@ -47,7 +47,7 @@ def test_it_is_an_option_of_the_command_line_and_of_files(tmp_path, monkeypatch,
     ]
     file = tmp_path / "again.toml"
     assert main([*words, "--save-as", str(file)]) == 0
-    assert "accuracy of clients" in capsys.readouterr().out
+    assert "client accuracy" in capsys.readouterr().out
     for key in ("label_smoothing = 0.1", "client_test = 0.25", "client_metrics_every = 1", "personalise = 2"):
         assert key in file.read_text()
     assert main(["run", str(file), "--name", "b", "--quiet"]) == 0

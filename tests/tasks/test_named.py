@@ -110,6 +110,13 @@ def test_bad_requests_are_one_line(arguments, line):
 # ---------------------------------------------------------------- synthetic
 
 
+def test_an_unknown_keyword_is_named_with_those_that_are_known():
+    with pytest.raises(
+        ConfigError, match="did you mean clients. parameter of load must be one of client_test, "
+    ):
+        load("digits", num_clients=10)
+
+
 def test_synthetic_devices_have_their_own_size_and_a_tenth_for_testing():
     data = synthetic(1, 1, 30, 0)
     sizes = np.bincount(data.groups_train) + np.bincount(data.groups_test)

@@ -1,4 +1,4 @@
-"""Stop 3: many updates -> one."""
+"""Aggregation: many updates -> one."""
 
 from fedpace.aggregate.cached import Cached
 from fedpace.aggregate.dynamic import DynamicMean

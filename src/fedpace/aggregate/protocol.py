@@ -1,4 +1,4 @@
-"""Stop 3: many updates -> one."""
+"""Aggregation: many updates -> one."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def fedasync(
     select: Select = "uniform",
     **shared: Unpack[LocalTraining],
 ) -> Algorithm:
-    """Mix every arriving local model into the server's, less the staler it is; `prox_mu` is the paper's rho."""
+    """Mix every arriving local model into the global one, discounted by staleness; `prox_mu` is the paper's rho."""
     return Algorithm(
         pace=Immediate(concurrency, selection(select), max_staleness),
         **training(shared, prox_mu=prox_mu),
@@ -45,7 +45,7 @@ def fedasync(
 def fedbuff(
     *, staleness: Staleness = None, max_staleness: int | None = None, **shared: Unpack[BufferedMomentum]
 ) -> Algorithm:
-    """A server step whenever `buffer` updates have come from `concurrency` active clients.
+    """A server step whenever `buffer` updates have arrived from `concurrency` active clients.
 
     >>> import fedpace
     >>> task = fedpace.tasks.quadratics([1.0, 2.0, 6.0])
@@ -74,6 +74,6 @@ def ca2fl(*, cache_bits: int = 32, spill: str | None = None, **shared: Unpack[Bu
 def mf_ca2fl(
     *, cache_bits: int = 8, quantize_fresh: bool = False, **shared: Unpack[BufferedMomentum]
 ) -> Algorithm:
-    """CA2FL with a cache of a few bits per entry: 8 and 4 cost little accuracy, 2 some more."""
+    """CA2FL with a quantised cache: 8 and 4 bits per entry cost little accuracy, 2 bits somewhat more."""
     cache = Cached(None if cache_bits == 32 else cache_bits, quantize_fresh=quantize_fresh)
     return Algorithm(**buffered(shared), aggregate=cache, server_opt=momentum_of(shared))

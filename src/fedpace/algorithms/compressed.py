@@ -122,7 +122,7 @@ def lag(
     weighting: str = "uniform",
     **shared: Unpack[LocalTraining],
 ) -> Algorithm:
-    """All clients every round, but the update of one that hardly changed is not sent and the old one is used.
+    """Lazy aggregation over all clients: an update that changed little is not sent, the previous one is reused.
 
     `rule="wk"` (LAG-WK): each client judges its update. `rule="ps"` (LAG-PS): the server judges how far its model has
     moved since the one it last sent to the client; `lipschitz` bounds how much faster an update moves than the
@@ -144,7 +144,7 @@ def lag(
 
 @named(**LAZY, tau=0.5)
 def fednlaa(**shared: Unpack[LazyUplink]) -> Algorithm:
-    """FedAMS whose clients skip an upload that hardly changed (Algorithm 1, NLA)."""
+    """FedAMS whose clients skip uploads that changed little (Algorithm 1, NLA)."""
     return Algorithm(**rounds(shared), up=_lazy(shared, "nla", Plain()), server_opt=amsgrad_of(shared))
 
 
@@ -156,7 +156,7 @@ def fedaa(**shared: Unpack[LazyUplink]) -> Algorithm:
 
 @named(**COMPRESSED, tau=0.5)
 def fednlaca(**shared: Unpack[CompressedUplink]) -> Algorithm:
-    """FedCAMS whose clients skip an upload that hardly changed (Algorithm 3, NLA)."""
+    """FedCAMS whose clients skip uploads that changed little (Algorithm 3, NLA)."""
     return Algorithm(**rounds(shared), up=_compressed(shared, "nla"), server_opt=amsgrad_of(shared))
 
 

@@ -45,7 +45,7 @@ def defedavg_niid(
     select: Select = "replacement",
     **shared: Unpack[ContinuousMomentum],
 ) -> Algorithm:
-    """Draw whose stored update to use, with replacement: unbiased whatever the speeds.
+    """Sample clients with replacement and aggregate their stored updates: unbiased under any device speeds.
 
     >>> from fedpace import algorithms
     >>> algorithms.defedavg_niid(draws=20).pace
@@ -63,7 +63,7 @@ def defedavg_iid(
     distinct: bool = False,
     **shared: Unpack[ContinuousMomentum],
 ) -> Algorithm:
-    """The first `buffer` updates to finish, from any client, make a step: fast, for clients that are alike."""
+    """Aggregate the first `buffer` updates to arrive, from any clients: fast, for iid data."""
     pace = Arrivals(buffer, reuse_model, distinct)
     return Algorithm(pace=pace, **training(shared), server_opt=momentum_of(shared))
 
@@ -77,7 +77,7 @@ def asysg(
     reuse_model: bool = False,
     **shared: Unpack[OneStep],
 ) -> Algorithm:
-    """Asynchronous SGD: one gradient per session, `buffer` of them make a step of `server_lr`."""
+    """Asynchronous SGD: the server takes a step of size `server_lr` per `buffer` gradients."""
     require(aggregate in ("mean", "sum"), "aggregate", aggregate, "mean or sum")
     opt = Momentum(server_lr if aggregate == "mean" else server_lr * buffer)
     one = training({**shared, "steps": 1, "epochs": None})
@@ -86,7 +86,7 @@ def asysg(
 
 @named(clients_per_round=10, server_period=None)
 def favano(*, rescale: str = "steps", **shared: Unpack[Interrupted]) -> Algorithm:
-    """Interrupt clients at the server's own rhythm and rescale their partial progress.
+    """Interrupt clients at fixed server intervals and rescale their partial local progress.
 
     `steps` (or `epochs`) is the maximum of a session; 50 steps by default.
     """
@@ -95,7 +95,7 @@ def favano(*, rescale: str = "steps", **shared: Unpack[Interrupted]) -> Algorith
 
 @named(clients_per_round=10, server_period=None)
 def quafl(**shared: Unpack[Interrupted]) -> Algorithm:
-    """Interrupt clients at the server's own rhythm; server and clients average each other's models.
+    """Interrupt clients at fixed server intervals; server and clients average each other's models.
 
     `steps` (or `epochs`) is the maximum of a session; 50 steps by default.
     """

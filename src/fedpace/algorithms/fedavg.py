@@ -27,7 +27,7 @@ class SampledOneStep(OneStep, ClientSampling, total=False):
 
 @named(batch_size=None)
 def fedsgd(*, server_lr: float = 1.0, **shared: Unpack[SampledOneStep]) -> Algorithm:
-    """One local step each, by default on all of a client's data: distributed gradient descent (McMahan et al.).
+    """One local step per client, by default on its full batch: distributed gradient descent (McMahan et al.).
 
     Sun et al. call general momentum with nu = 0 "FedSGD"; that one takes local steps and is our fedavg with a
     `server_lr`.

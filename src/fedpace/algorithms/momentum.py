@@ -37,7 +37,7 @@ def fedgm(**shared: Unpack[SynchronousMomentum]) -> Algorithm:
 
 @named()
 def fedavgm(*, server_lr: float = 1.0, beta: float = 0.9, **shared: Unpack[Synchronous]) -> Algorithm:
-    """Server heavy ball, damped: FedGM with nu = 1 (Hsu et al.'s undamped rate is server_lr (1 - beta))."""
+    """Heavy-ball server momentum, damped: FedGM with nu = 1 (Hsu et al.'s undamped rate is server_lr (1 - beta))."""
     return Algorithm(**rounds(shared), server_opt=Momentum(server_lr, beta, 1.0))
 
 

@@ -35,7 +35,7 @@ def fedper(
     server_lr: float = 1.0,
     **shared: Unpack[Synchronous],
 ) -> Algorithm:
-    """Personal layers: each client keeps its own last layer, or whatever `private` names; the others are averaged.
+    """Personalisation layers: each client keeps its last layer, or those in `private`; the others are averaged.
 
     A model of one layer has no other to average: with "last-layer" nothing of it is private, and this is fedavg.
     """
@@ -59,7 +59,7 @@ def fedrep(
     server_lr: float = 1.0,
     **shared: Unpack[Synchronous],
 ) -> Algorithm:
-    """A common representation: a client first trains its private head, then the averaged body under that head."""
+    """Shared representation: a client first trains its private head, then the shared body with the head fixed."""
     alone: LocalTraining = {
         "client_lr": shared["client_lr"],
         "batch_size": shared["batch_size"],
@@ -75,7 +75,7 @@ def fedrep(
 
 @named()
 def ditto(*, lam: float = 0.1, server_lr: float = 1.0, **shared: Unpack[Synchronous]) -> Algorithm:
-    """FedAvg, and on every client a personal model beside it, pulled to the global one with strength `lam`."""
+    """FedAvg plus a personal model on every client, regularised towards the global one with strength `lam`."""
     rules = rounds(shared)
     Ditto(lam, rules["local"])  # refuses a pull that overshoots at this learning rate
     return Algorithm(**rules, personal=Ditto(lam), server_opt=Momentum(server_lr))

@@ -33,7 +33,7 @@ def two_way(
     server_opt: ServerOpt | None = None,
     **shared: Unpack[SynchronousAMSGrad],
 ) -> Algorithm:
-    """Compressed in both directions: differences to the client's model down, error feedback up.
+    """Bidirectional compression: model differences on the downlink, error feedback on the uplink.
 
     Down, each client is sent the largest entries of the difference between the server's model and its own, so the
     residual is the error memory and no error can build up. A new client makes the initial model from the seed;

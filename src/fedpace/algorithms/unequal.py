@@ -30,14 +30,14 @@ NOVA = {"weighting": "samples", "tau_eff": "population", "momentum": 0.0, "prox_
 def fedprox(
     *, prox_mu: float = 0.01, momentum: float = 0.0, **shared: Unpack[SynchronousMomentum]
 ) -> Algorithm:
-    """FedAvg whose clients are pulled back to the model they received; prox_mu=0 is FedAvg."""
+    """FedAvg with a proximal term towards the received model in local training; prox_mu=0 is FedAvg."""
     rules = rounds(shared, prox_mu=prox_mu, momentum=momentum)
     return Algorithm(**rules, server_opt=momentum_of(shared))
 
 
 @named(**NOVA)
 def fednova(**shared: Unpack[NormalisedAveraging]) -> Algorithm:
-    """Average normalised updates, so that clients that do more steps do not pull the optimum to themselves.
+    """Average normalised updates: removes the objective inconsistency of unequal local steps.
 
     `tau_eff`: "population" (the same for every round, so that sampled rounds are unbiased), "sampled" (of a round's
     own clients, as the listing has it), "steps" or a number. `momentum` is the clients', `beta` and `nu` the
@@ -56,14 +56,14 @@ def fednova(**shared: Unpack[NormalisedAveraging]) -> Algorithm:
 
 @named(**NOVA)
 def fednova_vr(*, accumulate: bool = True, **shared: Unpack[NormalisedAveraging]) -> Algorithm:
-    """FedNova with cross-client variance reduction; `accumulate=False` is the rule as printed, which stops short."""
+    """FedNova with cross-client variance reduction; `accumulate=False`: the printed rule, which misses the optimum."""
     correction = VarianceReduced(accumulate, shared["weighting"])
     return Algorithm(**_normalised(shared), correction=correction, server_opt=momentum_of(shared))
 
 
 @named()
 def scaffold(**shared: Unpack[SynchronousMomentum]) -> Algorithm:
-    """Control variates move every local gradient towards the mean of all clients', which removes client drift."""
+    """Control variates correct every local gradient towards the mean over clients: removes client drift."""
     return Algorithm(**rounds(shared), correction=Scaffold(), server_opt=momentum_of(shared))
 
 

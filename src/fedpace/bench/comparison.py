@@ -68,7 +68,7 @@ class Contender:
         with self._patience() as lost:
             line = self.process.stdout.readline()
         if lost.is_set():
-            raise FedpaceError(f"said nothing for {PATIENCE_S:g} s")
+            raise FedpaceError(f"no output for {PATIENCE_S:g} s")
         if not line:
             raise FedpaceError(f"ended early: {self.last_words()}")
         said: dict[str, Any] = json.loads(line)

@@ -32,7 +32,7 @@ class MemoryResult:
 
 def measure(parameters: int) -> list[MemoryResult]:
     if not Path("/proc/self/smaps_rollup").exists():
-        raise ConfigError("memory must be measured where /proc tells it, on Linux")
+        raise ConfigError("memory can be measured on Linux only, where /proc reports it")
     return [_measured(algorithm, parameters) for algorithm in TARGETS]
 
 

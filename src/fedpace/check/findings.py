@@ -59,7 +59,7 @@ class Findings:
     def __str__(self) -> str:
         if self.ok:
             return f"{self.rule} is {_a(self.kind)}, for Algorithm({self.place}=...), and keeps its promises"
-        head = f"{self.rule} is {_a(self.kind)}, but" if self.kind else f"{self.rule} is no rule:"
+        head = f"{self.rule} is {_a(self.kind)}, but" if self.kind else f"{self.rule} is not a rule:"
         return "\n  ".join([head, *self.broken])
 
 

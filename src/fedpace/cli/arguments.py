@@ -41,13 +41,13 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--client-metrics-every",
         type=count,
         metavar="N",
-        help="server steps between measurements of every client (`run.client_metrics`)",
+        help="server steps between evaluations of every client (`run.client_metrics`)",
     )
     parser.add_argument(
         "--personalise",
         type=count,
         metavar="N",
-        help="local steps that every client takes on its own data before it is measured",
+        help="fine-tune for N local steps on every client's own data before evaluating it",
     )
     parser.add_argument(
         "--initial",
@@ -66,18 +66,18 @@ def add_stop(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="RULE",
-        help="end a run early: accuracy=0.9, patience=10 (evaluations), traffic=5MB, virtual_seconds=300 or "
-        "real_seconds=60 (repeatable; the first one ends it)",
+        help="stop a run early: accuracy=0.9, patience=10 (evaluations), traffic=5MB, virtual_seconds=300 or "
+        "real_seconds=60 (repeatable; the first one met stops it)",
     )
 
 
 def add_save_as(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--save-as", metavar="FILE.toml", help="write an experiment file that says all this")
+    parser.add_argument("--save-as", metavar="FILE.toml", help="write these settings as an experiment file")
 
 
 def _add_run_store_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("run store")
-    group.add_argument("--name", metavar="NAME", help="the run's name in the store (default: a new one)")
+    group.add_argument("--name", metavar="NAME", help="the run's name in the store (default: generated)")
     add_checkpoint_option(group)
     group.add_argument("--no-store", action="store_true", help="do not save this run")
     add_track_option(group)
@@ -86,7 +86,9 @@ def _add_run_store_options(parser: argparse.ArgumentParser) -> None:
 def add_study_options(parser: argparse.ArgumentParser, *, plot: str, csv: str) -> argparse._ArgumentGroup:
     """Where the runs of a study are saved, and what is made of them: what its picture shows, and its file's lines."""
     group = parser.add_argument_group("run store")
-    group.add_argument("--name", metavar="NAME", help="save the runs as NAME/row/seed (default: free names)")
+    group.add_argument(
+        "--name", metavar="NAME", help="save the runs as NAME/row/seed (default: generated names)"
+    )
     group.add_argument("--no-store", action="store_true", help="do not save the runs")
     out = parser.add_argument_group("output")
     out.add_argument("--plot", metavar="FILE", help=plot)

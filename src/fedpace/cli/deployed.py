@@ -100,6 +100,8 @@ def journal_folder(run: str) -> Path:
     deployment = None if known is None else known.about.get("deployment")
     if not isinstance(deployment, str):
         raise ConfigError(f"RUN must be a deployed run, by name or folder; got {run!r}")
+    if not (Path(deployment) / NAME).is_file():
+        raise ConfigError(f"RUN must be a deployed run with its journal; {deployment} has none")
     return Path(deployment)
 
 

@@ -17,18 +17,18 @@ PASSPHRASE = "FEDPACE_PASSPHRASE"
 
 def add_action(action: Action) -> None:
     doctor = action(
-        "doctor", "Look over a study, or a client's machine, before a run; 1 if anything fails.", _doctor
+        "doctor", "Check a study, or a client's machine, before a run; exit code 1 if a check fails.", _doctor
     )
     doctor.add_argument(
         "what",
         metavar="STUDY|BUNDLE",
         nargs="?",
         default=".",
-        help="at the server, or at a client (default: .)",
+        help="the study on the server, or the bundle on a client (default: .)",
     )
-    doctor.add_argument("--data", metavar="FILE", help="at a client: client.py, as for `fedpace join`")
+    doctor.add_argument("--data", metavar="FILE", help="on a client: client.py, as for `fedpace join`")
     doctor.add_argument(
-        "--key", metavar="FILE", help="at a client: its key (default: looked for beside BUNDLE)"
+        "--key", metavar="FILE", help="on a client: its private key (default: next to BUNDLE)"
     )
 
 

@@ -35,20 +35,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=DefaultCount(100),
         metavar="N",
-        help="number of clients (default: %(default)s, or as many as the data says)",
+        help="number of clients (default: %(default)s, or the number given by the data)",
     )
     what.add_argument(
-        "--partition", metavar="RULE", help="how samples are split over clients (default: the task's own)"
+        "--partition",
+        metavar="RULE",
+        help="how samples are partitioned over clients (default: the task's own)",
     )
     what.add_argument("--model", metavar="NAME", help="network (default: the task's own)")
     what.add_argument(
         "--client-test",
         type=share,
         metavar="SHARE",
-        help="hold back this share of every client's samples as its own test data (0.2)",
+        help="fraction of every client's samples held out as its own test set, e.g. 0.2",
     )
     what.add_argument(
-        "--label-smoothing", type=share, metavar="S", help="of the loss that is trained on (0.1)"
+        "--label-smoothing", type=share, metavar="S", help="label smoothing of the training loss, e.g. 0.1"
     )
     what.add_argument(
         "--population", metavar="P", help="devices: a preset, a distribution or a file; see `fedpace list`"
@@ -67,11 +69,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=processes,
         default=cores(),
         metavar="N",
-        help="worker processes, where local training is long enough (default: %(default)s)",
+        help="worker processes; used if local training is long enough to gain from them (default: %(default)s)",
     )
-    how.add_argument("--device", metavar="D", help="auto, cpu, cuda, cuda:1 or mps (default: cpu)")
     how.add_argument(
-        "--precision", metavar="P", help="of a training step: float32, bf16 or fp16 (default: float32)"
+        "--device",
+        metavar="D",
+        help="device for training and evaluation: auto, cpu, cuda, cuda:1 or mps (default: cpu)",
+    )
+    how.add_argument(
+        "--precision",
+        metavar="P",
+        help="floating-point type of local training steps: float32, bf16 or fp16 (default: float32)",
     )
     how.add_argument(
         "--evaluate-every",
@@ -99,14 +107,14 @@ def add_settings(group: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a parameter or a rule of the algorithm (repeatable); see `fedpace list ALGORITHM`",
+        help="set a parameter or a rule of the algorithm (repeatable); see `fedpace list ALGORITHM`",
     )
     add_modules(group)
 
 
 def add_modules(group: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
     group.add_argument(
-        "--modules", metavar="FOLDER", help="where module:name is looked for before installed packages"
+        "--modules", metavar="FOLDER", help="folder to search for module:name, before installed packages"
     )
 
 

@@ -44,6 +44,14 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError(_reworded(message))
 
 
+def add_action(
+    actions: argparse._SubParsersAction[Any], name: str, description: str
+) -> argparse.ArgumentParser:
+    """A sub-command, described in its own help as in that of its command."""
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=description, description=description)
+    return parser
+
+
 MOST_PROCESSES = 1024
 MOST_REPEATS = 10_000
 LARGEST = 1e12  # of any other number: its fourth power, and the product of several, is still one

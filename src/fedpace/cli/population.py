@@ -48,11 +48,13 @@ def population(text: str | None) -> Population | None:
     elif Path(text).is_file():
         return _from_file(Path(text))
     elif Path(text).suffix or "/" in text:
-        raise ConfigError(f"--population must be an existing file, or {', '.join(FORMS)}; got {brief(text)}")
+        raise ConfigError(
+            f"--population must be an existing file, or one of {', '.join(FORMS)}; got {brief(text)}"
+        )
     known = ("defedavg", "ca2fl", *_NUMBERS)
     near = "" if name in known else nearest(name, known)
     meant = visible(text.replace(name, near, 1)) if near else ""
-    raise ConfigError(suggested(meant, f"--population must be {', '.join(FORMS)}; got {brief(text)}"))
+    raise ConfigError(suggested(meant, f"--population must be one of {', '.join(FORMS)}; got {brief(text)}"))
 
 
 def _preset(name: str, dataset: str) -> Population:

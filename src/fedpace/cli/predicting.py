@@ -20,31 +20,33 @@ Action = Callable[[str, str, Callable[[argparse.Namespace], int]], argparse.Argu
 
 def add_actions(action: Action) -> None:
     fitted = action(
-        "measure", "Fit every client's speed, link and availability to a run's journal.", _measure
+        "measure", "Estimate every client's speed, link and availability from a run's journal.", _measure
     )
-    fitted.add_argument("run", metavar="RUN", help="a deployed run: its name, its study's folder, or its own")
+    fitted.add_argument(
+        "run", metavar="RUN", help="a deployed run: its name, its folder, or its study's folder"
+    )
     fitted.add_argument(
         "-o", "--output", metavar="FILE", default="measured.json", help="default: %(default)s"
     )
     fitted.add_argument(
-        "--data", metavar="FILE", help="client.py with the plan's own rules (default: the study's)"
+        "--data", metavar="FILE", help="client.py that defines the plan's custom rules (default: the study's)"
     )
 
     predicted = action(
-        "predict", "Simulate a study on measured devices, beside the run of the journal.", _predict
+        "predict", "Simulate a study on measured devices and compare with a real run.", _predict
     )
     predicted.add_argument("study", metavar="RUN.TOML", help="a study's run.toml, or its folder")
     predicted.add_argument(
-        "--population", metavar="FILE", required=True, help="a file of `fedpace deploy measure`"
+        "--population", metavar="FILE", required=True, help="a file written by `fedpace deploy measure`"
     )
     predicted.add_argument(
         "--data", metavar="FILE", help="client.py with all clients' data (default: the study's)"
     )
     predicted.add_argument(
-        "-n", "--clients", type=count, metavar="N", help="clients (default: those of run.toml)"
+        "-n", "--clients", type=count, metavar="N", help="number of clients (default: as in run.toml)"
     )
     predicted.add_argument(
-        "--real", metavar="RUN", help="a deployed run to compare with (default: the one that was measured)"
+        "--real", metavar="RUN", help="a deployed run to compare with (default: the measured one)"
     )
     predicted.add_argument("--json", metavar="FILE", help="write the table and the predicted history")
     predicted.add_argument("--page", metavar="FILE", help="write both runs as one web page")
@@ -115,8 +117,8 @@ def _predict(args: argparse.Namespace) -> int:
 def _show_prediction(prediction: Prediction) -> None:
     show.table(("", "predicted", "real", "difference"), prediction.cells(), align="lrrr")
     if prediction.real is None:
-        print("note: the measured run had another plan: --real names a run of this one, to compare with")
+        print("note: the measured run had a different plan; use --real to compare with a run of this one")
     if not prediction.on_demand:
         print(
-            "note: simulated polls, interruptions and broadcasts take no time: slow links make this too fast"
+            "note: simulated polls, interrupts and broadcasts take no time; over slow links the prediction is too fast"
         )

@@ -22,7 +22,7 @@ def add_option(group: argparse._ArgumentGroup) -> None:
         "--dp",
         type=words,
         metavar="NAME=VALUE,...",
-        help="differential privacy: epsilon=8,delta=1e-6 finds the noise, noise=1.1,clip=0.5 reports epsilon",
+        help="differential privacy: epsilon=8,delta=1e-6 calibrates the noise, noise=1.1,clip=0.5 reports epsilon",
     )
 
 

@@ -20,7 +20,7 @@ LEAST_TEXT = 20  # columns of the screen for text that may wrap
 # Labels of the counters in the result; zeros are left out.
 _COUNTERS = {
     "overwritten": "updates overwritten before use",
-    "dropped": "local training dropped",
+    "dropped": "local training sessions dropped",
     "refused": "updates refused: late, too stale, or in a step not taken",
     "steps_not_taken": "server steps not taken: not finite",
     "clipped": "updates clipped",
@@ -106,7 +106,9 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     ]
     rows += _compression(run)
     rows += _adaptivity(run)
-    rows += [("local training", _training(run))] if {"sessions", "solved"} <= run.counters.keys() else []
+    rows += (
+        [("local training sessions", _training(run))] if {"sessions", "solved"} <= run.counters.keys() else []
+    )
     rows += [("compute", str(run.summary["compute"]))] if "compute" in run.summary else []
     rows += [("local step", str(run.summary["local_step"]))] if "local_step" in run.summary else []
     rows += [("real time", _real_time(run))] if "real_seconds" in run.summary else []
@@ -128,8 +130,8 @@ def _clients(run: Run) -> list[tuple[str, str]]:
     last = run.client_metrics.get(len(run.history))
     if last is None or len(last.values) < 2:
         return []
-    whose = "clients" if getattr(run.algorithm, "personal", None) is None else "clients' models"
-    return [(f"{last.name} of {whose}", f"mean {last.mean:.4f}, worst tenth {last.worst_tenth:.4f}")]
+    what = "client" if getattr(run.algorithm, "personal", None) is None else "personal-model"
+    return [(f"{what} {last.name}", f"mean {last.mean:.4f}, worst tenth {last.worst_tenth:.4f}")]
 
 
 def _compression(run: Run) -> list[tuple[str, str]]:
@@ -167,7 +169,7 @@ def _training(run: Run) -> str:
     sessions, solved = run.counters["sessions"], run.counters["solved"]
     saved = sessions - solved
     return (
-        f"{solved:,} computed, {saved:,} skipped as unused ({saved / max(sessions, 1):.0%})"
+        f"{solved:,} computed, {saved:,} skipped, never used ({saved / max(sessions, 1):.0%})"
         if saved
         else f"{solved:,}"
     )

@@ -40,5 +40,5 @@ def target(text: str) -> Target:
             f"must be METRIC=VALUE such as accuracy=0.8; got {brief(text)}"
         ) from None
     if name == "accuracy" and not 0 <= goal <= 1:
-        raise argparse.ArgumentTypeError(f"accuracy must be a share in [0, 1], such as 0.9; got {value}")
+        raise argparse.ArgumentTypeError(f"accuracy must be in [0, 1], such as 0.9; got {value}")
     return name, goal

@@ -294,7 +294,7 @@ def device(name: str | Device = "cpu", precision: str = "float32") -> Device:
     if not re.fullmatch(r"cuda(:\d{1,3})?|mps", str(name)):
         raise unknown("device", name, ("auto", "cpu", "cuda", "cuda:1", "mps"))
     if lacking := _lacking(name):
-        raise ConfigError(f"device {name} is not there: {lacking}")
+        raise ConfigError(f"device {name} is not available: {lacking}")
     return Accelerator(name, precision)
 
 

@@ -92,7 +92,7 @@ def _extend(request: Request, name: str, sent: dict[str, Any]) -> dict[str, Any]
 def _resumed(request: Request, name: str, more: list[str]) -> dict[str, Any]:
     store = store_of(request)
     entry = _entry(store, name)
-    require(not store.is_alive(entry), "a run to resume", name, "one that nobody is working on")
+    require(not store.is_alive(entry), "a run to resume", name, "one that is not running")
     words = ["resume", name, *more, "--quiet"]
     return {"resumed": name, "process": processes.start(words, store.home, log_of(request), subject=name)}
 

@@ -18,7 +18,7 @@ from fedpace.dashboard.downloads import attached
 from fedpace.errors import ConfigError
 from fedpace.privacy.spent import COVERED
 from fedpace.record.report.points import EPSILON, Points, points
-from fedpace.statistics import estimate
+from fedpace.statistics import clipped, estimate
 
 if TYPE_CHECKING:
     from fedpace.study.study import Study
@@ -114,7 +114,7 @@ def _row(study: Study, label: str) -> dict[str, Any]:
         }
         for each, at in zip(own, found, strict=True)
     ]
-    return {"runs": runs, "mean": _mean(runs, found)}
+    return {"runs": runs, "mean": _mean(runs, found, study.metric)}
 
 
 def _real(run: Any, at: Points) -> list[float | None]:
@@ -123,12 +123,13 @@ def _real(run: Any, at: Points) -> list[float | None]:
     return [0.0 if step == 0 else spent[int(step) - 1] if step <= len(spent) else None for step in at.steps]
 
 
-def _mean(runs: Sequence[dict[str, Any]], found: Sequence[Points]) -> dict[str, Any] | None:
+def _mean(runs: Sequence[dict[str, Any]], found: Sequence[Points], metric: str) -> dict[str, Any] | None:
     """Over seeds that were evaluated after the same steps, as far as all have come; None for a single one."""
     length = min(len(each.steps) for each in found)
     if len(found) < 2 or length == 0 or any(each.steps[:length] != found[0].steps[:length] for each in found):
         return None
-    values = [estimate(column) for column in zip(*(each.values[:length] for each in found), strict=True)]
+    columns = zip(*(each.values[:length] for each in found), strict=True)
+    values = [clipped(estimate(column), metric) for column in columns]
     axes = {
         name: [fmean(column) for column in zip(*(run[name][:length] for run in runs), strict=True)]
         for name in ("steps", "seconds", "traffic")

@@ -230,7 +230,7 @@ def _header(kind: MessageKind, text: bytes) -> dict[str, Any]:
     try:
         header = json.loads(text)
     except (ValueError, RecursionError):
-        raise RemoteError(f"{kind.name}: its header is no JSON") from None
+        raise RemoteError(f"{kind.name}: its header is not JSON") from None
     known, optional = _SCHEMA[kind], _OPTIONAL.get(kind, {})
     more = {name: of for name, of in optional.items() if isinstance(header, dict) and name in header}
     if not fits(header, known | more) or set(header) != set(known | more):

@@ -1,4 +1,4 @@
-"""Stop 2: vector <-> exact bytes, up and down."""
+"""Links: vector <-> exact bytes, up and down."""
 
 from fedpace.errors import FrameError
 from fedpace.link.codecs.dense import Dense

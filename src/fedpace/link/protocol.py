@@ -1,4 +1,4 @@
-"""Stop 2: vector <-> exact bytes, up and down.
+"""Links: vector <-> exact bytes, up and down.
 
 A *codec* turns a vector into one frame and back; it has no state. A *link* is what one direction of traffic does
 with codecs: it may have state (error memory, the value the receiver holds) and it stamps frames.

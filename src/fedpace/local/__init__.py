@@ -1,4 +1,4 @@
-"""Stop 1: local training: the rule, the number of local steps, and the weights of the gradients."""
+"""Local training: the rule, the number of local steps, and the weights of the gradients."""
 
 from fedpace.local.by_step import Cosine, ScheduledSGD, StepDecay, Warmup, at_step
 from fedpace.local.correction import Correction

@@ -1,4 +1,4 @@
-"""Stop 0 of the journey: client scheduling, and when the server takes a step."""
+"""Pacing: client scheduling, and when the server takes a step."""
 
 from fedpace.pace.arrivals import Arrivals
 from fedpace.pace.available import Available

@@ -1,4 +1,4 @@
-"""Stop 0: client scheduling, and when the server takes a step.
+"""Pacing: client scheduling, and when the server takes a step.
 
 A pacing rule never sees a vector, and nothing in it can read a clock. The server machine tells it what
 happened (`arrived`, `lost`, `joined`, `woke`); once per instant, after everything that happened then, it is

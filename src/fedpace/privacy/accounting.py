@@ -80,14 +80,14 @@ def accounting_of(rule: ClientDP, pace: Pace, clients: int) -> Accounting:
 
 def calibrated(rule: ClientDP, pace: Pace, clients: int, steps: int) -> ClientDP:
     """The rule with the least noise that keeps `steps` steps within its budget."""
-    require(rule.epsilon is not None, "epsilon", rule.epsilon, "a budget, where the noise is looked for")
+    require(rule.epsilon is not None, "epsilon", rule.epsilon, "a budget, to calibrate the noise")
     known = accounting_of(rule, pace, clients)
     uses = steps if known.per_step else rule.contributions
     if uses is None and known.tree_steps:
         uses = math.ceil(steps / known.tree_steps)
     if uses is None:
         raise ConfigError(
-            "contributions must be given where the noise is looked for and sampling hides nobody: "
+            "contributions must be given to calibrate the noise without amplification by sampling: "
             "how often one client may take part; got None"
         )
     return replace(rule, noise_multiplier=_least_noise(known, uses, float(rule.epsilon or 0), rule.delta))

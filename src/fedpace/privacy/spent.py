@@ -59,7 +59,7 @@ class Privacy:
     def read(cls, plain: Any) -> Privacy:
         """What a file says was spent; ConfigError if no run could have spent it."""
         allowed = "one that Run.save writes"
-        require(fits(plain, _SHAPE) and set(plain) == set(_SHAPE), "an account of privacy", plain, allowed)
+        require(fits(plain, _SHAPE) and set(plain) == set(_SHAPE), "a privacy account", plain, allowed)
         spent = cls.of(plain)
         sound = (
             spent.adjacency in ADJACENCIES
@@ -70,7 +70,7 @@ class Privacy:
             and min(spent.uses, spent.tree_steps) >= 0
             and 1 <= spent.cohort <= spent.clients
         )
-        require(sound, "an account of privacy", plain, allowed)
+        require(sound, "a privacy account", plain, allowed)
         return spent
 
     def __str__(self) -> str:

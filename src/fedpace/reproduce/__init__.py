@@ -14,20 +14,20 @@ from fedpace.reproduce.experiment import EDITIONS, Reproduction
 __all__ = ["EDITIONS", "NAMES", "Reproduction", "experiment"]
 
 NAMES = {
-    "objective-inconsistency": "where FedAvg, FedProx and FedNova end on quadratics, exactly",
+    "objective-inconsistency": "exact limits of FedAvg, FedProx and FedNova on quadratics",
     "fednova-heterogeneous": "FedNova against FedAvg for three local solvers and unequal work",
     "fedgm-family": "FedAvg, FedAvgM and FedGM over a grid, two levels of heterogeneity",
     "fedgm-large-lr": "server rates at which FedAvg is unstable and FedGM is not",
     "fedgm-multistage": "stages derived from rates, against every constant rate",
-    "fedgm-autonomous": "stale models and work of the clients' own choice",
+    "fedgm-autonomous": "stale models, and local work chosen by the clients",
     "defedavg-table1": "virtual seconds to a target accuracy, six methods, n = 10 to 80",
     "defedavg-speedup": "rounds to a target against updates per step and local steps",
     "two-way-bits": "accuracy against real bytes and nominal bits, twelve algorithms",
-    "two-way-defaults": "the study behind two_way's defaults: tuned on tasks of its own, judged on the pages'",
+    "two-way-defaults": "ablation behind two_way's defaults: tuned on separate tasks, tested on the pages' tasks",
     "ca2fl-accuracy": "FedBuff, CA2FL with caches of 32 to 2 bits, FedAsync; Dirichlet 0.3 and 0.1",
     "ca2fl-delay": "staleness over concurrency, buffer and delay distributions, against published and exact values",
     "ca2fl-sensitivity": "CA2FL and FedBuff over concurrency, buffer and delays: which loses less to staleness",
-    "combined-methods": "cached calibration, staged momentum and two-way links together, on one clock",
+    "combined-methods": "cached calibration, multistage momentum and bidirectional compression, combined",
     "robustness": "ten aggregation rules against eight attacks, over the share of hostile clients",
 }
 

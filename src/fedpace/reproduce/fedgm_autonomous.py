@@ -1,4 +1,4 @@
-"""Autonomous FedGM: stale models and work of the clients' own choice, replayed as in the paper and on the clock."""
+"""Autonomous FedGM: stale models, and local work chosen by the clients, replayed as in the paper and on the clock."""
 
 from __future__ import annotations
 

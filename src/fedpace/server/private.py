@@ -33,7 +33,7 @@ class PrivateRun:
         accounting = accounting_of(rule, algorithm.pace, clients)
         if rule.delta >= 1 / clients:
             logs.warn(
-                f"delta {rule.delta:g} is no less than 1 / {clients} clients: it allows to publish a client's data",
+                f"delta {rule.delta:g} is not below 1 / {clients} clients: it permits publishing a client's data",
                 stacklevel=4,
             )
         most = None if rule.epsilon is None else accounting.most_uses(rule.epsilon, rule.delta)

@@ -1,4 +1,4 @@
-"""Stop 4: one update -> the next model."""
+"""Server optimizers: one update -> the next model."""
 
 from fedpace.server_opt.adagrad import Adagrad
 from fedpace.server_opt.adam import Adam

@@ -1,4 +1,4 @@
-"""Stop 4: one update -> the next model."""
+"""Server optimizers: one update -> the next model."""
 
 from __future__ import annotations
 

@@ -18,14 +18,14 @@ GROWTH = 100.0  # local training that moves this many times as far as at first i
 
 
 def advice(algorithm: Algorithm, task: Task, seed: int, clients: Sequence[int]) -> str:
-    """What to lower: client_lr if local training diverges by itself, else what the server adds to it."""
+    """What to lower: client_lr if local training alone diverges, else what the server adds to it."""
     rate = f"client_lr ({algorithm.local.lr:g})"
     if any(_diverges(_alone(algorithm, task, seed, client)) for client in clients[:CLIENTS]):
-        return f"lower {rate}: local training diverges by itself"
+        return f"lower {rate}: local training alone diverges"
     server = getattr(algorithm.server_opt, "lr", None)
     if server is None or (isinstance(algorithm.server_opt, Momentum) and server <= 1):
         return f"lower {rate}"
-    return f"lower server_lr ({server:g}): local training by itself stays finite"
+    return f"lower server_lr ({server:g}): local training alone stays finite"
 
 
 def _diverges(moves: Iterator[float]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute.processes import processes
-from fedpace.errors import ConfigError, require, require_count, require_number
+from fedpace.errors import ConfigError, known_parameters, require, require_count, require_number
 from fedpace.record.report.compare import Target
 from fedpace.record.rows import NAME, NAMES
 from fedpace.record.run.evaluation import EvaluationInterval
@@ -25,6 +25,7 @@ Told = Callable[[str, StudyRun], None]  # a row, and a run of it that has just e
 TargetLike = Mapping[str, float] | Target
 
 
+@known_parameters
 def compare(
     algorithms: Mapping[str, AlgorithmLike] | Sequence[AlgorithmLike],
     task: TaskLike,
@@ -77,7 +78,7 @@ def compare(
     goal = target_of(target)
     known = first.evaluate(first.initial(chosen[0]))
     if goal is not None:
-        require_metric(known, goal[0], "metric of the target")
+        require_metric(known, goal[0], "target metric")
     ranked = require_metric(known, metric or (goal[0] if goal else main_metric(known)), "metric")
     given = algorithms if isinstance(algorithms, Mapping) else dict(zip(rows, algorithms, strict=True))
     setup = Setup(
@@ -161,5 +162,5 @@ def target_of(target: TargetLike | None) -> Target | None:
     name, value = pairs[0]
     require_number(value, f"target {name}", low=-1e300, high=1e300, allowed="a number")
     if name == "accuracy":
-        require_number(value, "target accuracy", low=0, high=1, allowed="a share in [0, 1], such as 0.9")
+        require_number(value, "target accuracy", low=0, high=1, allowed="in [0, 1], such as 0.9")
     return str(name), float(value)

@@ -237,7 +237,7 @@ class SavedRun:
         require(not parent, "a run to extend", self.name, "one that started from its task's model")
         scheduled = isinstance(algorithm.server_opt, Stages)
         require(not scheduled, "rounds", rounds, "as before: the server's stages depend on them")
-        require(not self.store.is_alive(self.entry), "a run to extend", self.name, "one nobody is working on")
+        require(not self.store.is_alive(self.entry), "a run to extend", self.name, "one that is not running")
         options = {"rounds": rounds, "evaluate_every": self.evaluate_every, "keep_models": False}
         options |= {} if self.stop is None else {"stop": self.stop}
         options |= self.client_measurement

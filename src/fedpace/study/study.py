@@ -18,7 +18,7 @@ from fedpace.record.report import compare, plot
 from fedpace.record.report.compare import Target
 from fedpace.record.report.page import StoredRun, page
 from fedpace.record.run.units import format_bytes, format_seconds
-from fedpace.statistics import PairedDifference, SeedMean
+from fedpace.statistics import RANGES, SeedMean, clipped, clipped_difference
 from fedpace.study.summary import RowSummary, costs, summaries
 from fedpace.study.table import TextTable
 from fedpace.study.trial import StudyRun
@@ -136,7 +136,7 @@ class Study:
         rows = [
             [
                 row,
-                *(_mean(found.metrics.get(name)) for name in names),
+                *(_mean(found.metrics.get(name), name) for name in names),
                 *([self._epsilon(row)] if private else []),
                 *_cost(found, timed),
                 *([_reached(found)] if aimed and repeated else []),
@@ -156,21 +156,30 @@ class Study:
         if self.target is not None:
             said.append("→ server steps, time and traffic to reach {} {:g}".format(*self.target))
             if repeated:
-                said.append("   (medians over seeds; one that does not reach it counts as infinite)")
+                said.append("   (medians over seeds; a run that does not reach it counts as infinite)")
         if repeated:
-            said.append("± half the width of the 95 % t-interval over seeds")
+            said.append("± half-width of the 95 % t-interval over seeds")
+            said += self._clipped_intervals()
         said += map(str, self.privacy)
         return "\n".join(said)
+
+    def _clipped_intervals(self) -> list[str]:
+        means = [(name, found) for row in self.summary.values() for name, found in row.metrics.items()]
+        names = dict.fromkeys(name for name, found in means if clipped(found, name) != found)
+        said = "{} (low to high): the 95 % t-interval, clipped to [{:g}, {:g}]; use more seeds"
+        return [said.format(name, *RANGES[name]) for name in names]
 
     def differences(self) -> TextTable | None:
         """Paired by seed, from the baseline; None for a single row or a single seed."""
         if len(self.rows) < 2 or len(self.seeds) < 2:
             return None
         rows = [
-            [row, *_difference(found)] for row, found in self.summary.items() if found.difference is not None
+            [row, *_difference(found, self.metric)]
+            for row, found in self.summary.items()
+            if found.difference is not None
         ]
         header = ["", f"{self.metric} minus {self._base}'s", "95 % interval", "p", "pairs"]
-        caption = "means over pairs of one seed; p: paired t-test, two-sided, Holm over the rows"
+        caption = "mean over seeds, paired; p: two-sided paired t-test, Holm-corrected over the rows"
         return TextTable(header, rows, "lrrrr", caption)
 
     # ------------------------------------------------------------ as pictures
@@ -226,11 +235,14 @@ def shown(value: float) -> str:
     return f"{value:.3f}" if value == 0 or 1e-2 <= abs(value) < 1e4 else f"{value:.3g}"
 
 
-def _mean(found: SeedMean | None) -> str:
+def _mean(found: SeedMean | None, metric: str) -> str:
     if found is None:
         return ""
     if found.half_width is None:
         return shown(found.mean)
+    possible = clipped(found, metric)
+    if possible != found:
+        return f"{found.mean:.3f} ({possible.low:.3f} to {possible.high:.3f})"
     plain = 1e-2 <= abs(found.mean) < 1e4 and found.half_width < 1e4
     return (
         f"{found.mean:.3f} ± {found.half_width:.3f}"
@@ -264,10 +276,10 @@ def _reached(found: RowSummary) -> str:
     return f"{found.cost.reached if found.cost else 0} of {found.runs}"
 
 
-def _difference(found: RowSummary) -> list[str]:
-    difference: PairedDifference | None = found.difference
-    if difference is None:
+def _difference(found: RowSummary, metric: str) -> list[str]:
+    if found.difference is None:
         return ["", "", "", ""]
+    difference = clipped_difference(found.difference, metric)
     span = "" if difference.low is None else f"{difference.low:+.3g} to {difference.high:+.3g}"
     p = "" if found.p_holm is None else _p(found.p_holm)
     return [f"{difference.mean:+.3g}", span, p, str(difference.n)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute.processes import processes
-from fedpace.errors import require, require_count, require_number, unknown
+from fedpace.errors import known_parameters, require, require_count, require_number, unknown
 from fedpace.record.report import plot
 from fedpace.record.run.evaluation import EvaluationInterval
 from fedpace.record.run.metrics import main_metric
@@ -72,7 +72,9 @@ class SweepStudy(Study):
             ]
             for point in self.ranked
         ]
-        return TextTable(header, rows, "r" * len(header))
+        repeated = any(point.spread is not None for point in self.ranked)
+        caption = "± standard deviation over seeds" if repeated else ""
+        return TextTable(header, rows, "r" * len(header), caption)
 
     def to_pandas(self) -> DataFrame:
         """One line per point, the best first: its settings, mean, standard deviation, state and real seconds."""
@@ -98,6 +100,7 @@ class SweepStudy(Study):
         return figure
 
 
+@known_parameters
 def sweep(
     function: Callable[..., Algorithm],
     task: TaskLike,

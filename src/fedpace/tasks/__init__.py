@@ -38,8 +38,8 @@ __all__ = [
 ]
 
 TASKS = {
-    "digits": "1,797 handwritten digits, 8x8, 10 classes; inside scikit-learn, nothing to download",
-    "synthetic": "FedProx's synthetic(1, 1), one device per client, 10 classes; synthetic:ALPHA,BETA for others",
+    "digits": "1,797 handwritten digits, 8x8, 10 classes; part of scikit-learn, no download",
+    "synthetic": "FedProx's synthetic(1, 1), one device per client, 10 classes; or synthetic:ALPHA,BETA",
     "mnist": "70,000 handwritten digits, 28x28, 10 classes",
     "fashion-mnist": "70,000 articles of clothing, 28x28, 10 classes",
     "cifar10": "60,000 photographs, 32x32 in colour, 10 classes",
@@ -48,8 +48,8 @@ TASKS = {
 }
 
 OUTSIDE = {
-    "folder:PATH": "a folder of one file per client, .npz (x, y) or .csv, and test.npz or test.csv",
-    "leaf:PATH": "LEAF's JSON, such as FEMNIST's: a folder with train and test",
+    "folder:PATH": "folder with one file per client, .npz (x, y) or .csv, and test.npz or test.csv",
+    "leaf:PATH": "data in LEAF's JSON format, e.g. FEMNIST: folder with train and test",
 }
 
 MODELS = {

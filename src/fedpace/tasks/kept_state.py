@@ -86,7 +86,7 @@ def _entries(local: Torch, parameters: list[Tensor]) -> list[list[StateEntry]]:
         p.grad = torch.ones_like(p)
     optimizer.step(lambda: 0.0)
     entries = [[_entry(local, *item) for item in sorted(optimizer.state.get(p, {}).items())] for p in copies]
-    outside = f"False: {local.optimizer} keeps something beside its state"
+    outside = f"False: {local.optimizer} keeps values outside its state"
     require(_settings(optimizer) == settings, "Torch.keep_state", True, outside)
     nothing = f"False: {local.optimizer} with these arguments has no state"
     require(any(entry.size for each in entries for entry in each), "Torch.keep_state", True, nothing)
@@ -105,5 +105,5 @@ def _entry(local: Torch, name: str, value: Any) -> StateEntry:
     if plain or (isinstance(value, Tensor) and not value.is_complex()):
         return StateEntry(name, value)
     raise ConfigError(
-        f"Torch.keep_state must be False: the state {name!r} of {local.optimizer} is no tensor and no number"
+        f"Torch.keep_state must be False: the state {name!r} of {local.optimizer} is neither a tensor nor a number"
     )

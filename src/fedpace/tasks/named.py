@@ -14,7 +14,7 @@ from fedpace.client_spread import ClientSpread
 from fedpace.compute.device import Device
 from fedpace.compute.device import device as chosen_device
 from fedpace.display import html
-from fedpace.errors import require, require_count, require_number, unknown
+from fedpace.errors import known_parameters, require, require_count, require_number, unknown
 from fedpace.random import stream
 from fedpace.tasks import OUTSIDE, TASKS, networks
 from fedpace.tasks.client_datasets import ClientDatasets
@@ -181,6 +181,7 @@ class LoadedTask(TorchTask):
         return load, (*arguments, self.device, "float32", self.client_test, self.label_smoothing)
 
 
+@known_parameters
 def load(
     name: str,
     clients: int | None = None,

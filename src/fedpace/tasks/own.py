@@ -17,7 +17,7 @@ from torch.utils.data import Dataset
 from fedpace.compute.device import Device
 from fedpace.compute.device import device as chosen_device
 from fedpace.display import html
-from fedpace.errors import ConfigError, require
+from fedpace.errors import ConfigError, known_parameters, require
 from fedpace.tasks.batch_form import BatchForm, Collate
 from fedpace.tasks.datasets.data import check_labels
 from fedpace.tasks.examples import Examples, Tensors
@@ -89,6 +89,7 @@ class OwnTask(TorchTask):
         return again, (separated(self._model), *self._made_of, self.device)
 
 
+@known_parameters
 def from_torch(
     model: nn.Module,
     loss: Loss | Mapping[str, Loss] | None,

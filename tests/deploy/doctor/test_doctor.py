@@ -139,12 +139,20 @@ def client_of_another(place: Path) -> None:
 @pytest.mark.parametrize(
     ("broken", "words", "advice"),
     [
-        (another_authority, "that of the server is not of this study's authority", "deploy renew --study"),
+        (
+            another_authority,
+            "the certificate of the server is not signed by this study's authority",
+            "deploy renew --study",
+        ),
         (readable_key, "authority.key can be read by others", "chmod 600"),
         (another_address, "is not for fl.example.org", "renew --also fl.example.org"),
         (no_authority, "authority.pem must hold a certificate", "deploy new"),
         (damaged_client, "0.pem must hold a certificate", "deploy renew"),
-        (client_of_another, "that of client 0 is not of this study's authority", "enrol it again"),
+        (
+            client_of_another,
+            "the certificate of client 0 is not signed by this study's authority",
+            "enrol it again",
+        ),
     ],
 )
 def test_certificates(broken: Callable[[Path], None], words: str, advice: str, tmp_path: Path) -> None:
@@ -159,10 +167,10 @@ def test_certificates_that_expire(tmp_path: Path) -> None:
     soon = found(study_diagnoses(place, NOW), "certificates")
     assert soon.state == "warning" and "of the server expires on" in soon.text and "renew" in soon.advice
     over = found(study_diagnoses(place, NOW + timedelta(days=30)), "certificates")
-    assert over.state == "failed" and over.text == "that of the server, client 0 has expired"
+    assert over.state == "failed" and over.text == "the certificate of the server, client 0 has expired"
     Identities(place / "identities").renew_server([], NOW)
     own = found(study_diagnoses(place, NOW + timedelta(days=30)), "certificates")
-    assert own.text == "that of client 0 has expired" and "deploy renew 0 --study" in own.advice
+    assert own.text == "the certificate of client 0 has expired" and "deploy renew 0 --study" in own.advice
     Identities(place / "identities").revoke(0, NOW)
     assert found(study_diagnoses(place, NOW + timedelta(days=30)), "certificates").state == "ok"
 
@@ -208,7 +216,7 @@ def test_ports(tmp_path: Path) -> None:
         with locked(run):
             assert "a run of this study is being served" in found(study_diagnoses(place, NOW), "ports").text
     elsewhere = found(study_diagnoses(study(tmp_path / "elsewhere", listen="192.0.2.1:7443"), NOW), "ports")
-    assert elsewhere.state == "failed" and "no address of this machine" in elsewhere.text
+    assert elsewhere.state == "failed" and "not an address of this machine" in elsewhere.text
     hidden = study(tmp_path / "hidden", listen="127.0.0.1:7443", address="fl.example.org:7443")
     unreachable = found(study_diagnoses(hidden, NOW), "ports")
     assert unreachable.state == "failed" and '"0.0.0.0:7443"' in unreachable.advice
@@ -309,7 +317,7 @@ def test_a_clients_machine(tmp_path: Path) -> None:
         try:
             fine = await asyncio.to_thread(at_client, bundle, datetime.now(UTC), str(data))
             assert {diagnosis.state for diagnosis in fine.values()} == {"ok"}, fine
-            assert "lets this client in" in fine["ports"].text and "s from the server's" in fine["clock"].text
+            assert "accepts this client" in fine["ports"].text and "s from the server's" in fine["clock"].text
             assert server.presences() == {}  # nobody was connected
             late = await asyncio.to_thread(at_client, bundle, NOW + timedelta(hours=2))
             assert (
@@ -343,7 +351,9 @@ def test_a_server_of_another_study_is_noticed(tmp_path: Path) -> None:
             found_there = await asyncio.to_thread(at_client, bundle)
         finally:
             await server.close()
-        assert found_there["ports"].state == "failed" and "is another one" in found_there["ports"].text
+        assert (
+            found_there["ports"].state == "failed" and "unexpected certificate" in found_there["ports"].text
+        )
 
     run_bounded(test())
 

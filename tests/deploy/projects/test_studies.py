@@ -181,6 +181,16 @@ def test_a_client_py_that_lacks_something_says_what(home: Path) -> None:
             Program("client.py")
 
 
+@pytest.mark.parametrize("words", [["deploy", "try", "study", "-n", "2"], ["serve", "study", "--insecure"]])
+def test_pacing_that_wants_more_clients_is_refused_before_anything_starts(
+    words: list[str], home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study(home / "study", "fedbuff(buffer=2, concurrency=4, client_lr=0.1, steps=1)")
+    code, err = refused(words, capsys)
+    assert code == 2 and err.count("\n") == 1 and "<= the number of clients (" in err
+    assert not (home / "study" / "runs").exists()
+
+
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
     code = main(words)
     return code, capsys.readouterr().err

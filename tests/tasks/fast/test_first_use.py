@@ -36,7 +36,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_first_time_has_a_line_with_its_end_in_sight(tmp_path: Path, capsys: Any) -> None:
     assert said(function(tmp_path), capsys) == [
         "compiling local steps for this machine, once: about 10 s ...",
-        "... compiled, and kept for every later run",
+        "... compiled, and cached for later runs",
     ]
     assert said(function(tmp_path, compiled=True), capsys) == []
 

@@ -47,7 +47,9 @@ def _add_experiment(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--clients", type=count, default=100, metavar="N", help="number of clients (default: %(default)s)"
     )
-    what.add_argument("--partition", default=None, metavar="RULE", help="how samples are split over clients")
+    what.add_argument(
+        "--partition", default=None, metavar="RULE", help="how samples are partitioned over clients"
+    )
     what.add_argument("--model", metavar="NAME", help="network (default: the task's own)")
     what.add_argument("--population", metavar="P", help="devices, which determine delays; see `fedpace list`")
     what.add_argument(
@@ -58,7 +60,7 @@ def _add_experiment(parser: argparse.ArgumentParser) -> None:
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
     work = _group(parser, "local work", WORK)
-    work.add_argument("--nesterov", action="store_true", help="local momentum is Nesterov's")
+    work.add_argument("--nesterov", action="store_true", help="use Nesterov's momentum in local steps")
     work.add_argument("--weighting", choices=("samples", "uniform"), help="client weights (default: samples)")
 
 

@@ -63,7 +63,7 @@ def command(args: argparse.Namespace) -> int:
 
     W1, W2, W3, async   local training: fedpace and a plain torch loop in alternation; ratios are to the loop
                         in two processes
-    W5, W6, W7          the same for modules of one's own: tanh MLP, transformer, ResNet (and ResNet-18)
+    W5, W6, W7          the same for user-defined modules: tanh MLP, transformer, ResNet (and ResNet-18)
     server, codecs      a server step of 100 million parameters against streaming the same bytes; codecs
                         against one copy
     robust              the robust rules on 100 updates of 10 million parameters (--updates, --parameters), against

@@ -23,16 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "algorithms",
         metavar="ALGORITHM",
         nargs="+",
-        help="names from `fedpace list`, with names of rows (tuned=fedavg); or one experiment file",
+        help="names from `fedpace list`, optionally labelled (tuned=fedavg); or one experiment file",
     )
     experiment.add_options(parser)
     arguments.add_stop(parser)
     arguments.add_save_as(parser)
     parser.add_argument(
-        "--target", type=target, metavar="METRIC=VALUE", help="show the cost of reaching it: accuracy=0.8"
+        "--target",
+        type=target,
+        metavar="METRIC=VALUE",
+        help="report the cost of reaching this value, e.g. accuracy=0.8",
     )
     parser.add_argument(
-        "--baseline", metavar="ALGORITHM", help="take differences from it (default: the first)"
+        "--baseline", metavar="ALGORITHM", help="baseline for the differences (default: the first)"
     )
     experiment.add_seeds(parser, "algorithm")
     out = arguments.add_study_options(
@@ -44,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(args: argparse.Namespace) -> int:
     """Run several algorithms on the same task and devices, side by side.
 
-    With --target: the server steps, virtual seconds, bytes and real seconds each needs to reach it. With several seeds:
+    With --target: server steps, virtual seconds, bytes and real seconds until it is reached. With several seeds:
     means with 95 % intervals, and differences from the first algorithm (or --baseline) with their p-values.
     `--set buffer=5` applies to every algorithm that has such a parameter, `--set fedbuff.buffer=5` to that one.
     `tuned=fedavg` is a row of its own: `--set tuned.server_lr=2`. `fedpace compare FILE.toml` reads all from a file.
@@ -81,7 +84,7 @@ def _rows(words: Sequence[str]) -> dict[str, str]:
     """Algorithms by row; a row is named once."""
     pairs = [row_of(word) for word in words]
     rows = dict(pairs)
-    require(len(rows) == len(pairs), "rows", [row for row, _ in pairs], "of different names: tuned=fedavg")
+    require(len(rows) == len(pairs), "row names", [row for row, _ in pairs], "distinct, as in tuned=fedavg")
     return rows
 
 

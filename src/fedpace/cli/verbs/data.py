@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedpace.cli import show
-from fedpace.cli.parser import DefaultCount, count, seed
+from fedpace.cli.parser import DefaultCount, add_action, count, seed
 from fedpace.disk.home import data_cache
 from fedpace.errors import ConfigError
 
@@ -17,25 +17,44 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("list", help="list the data sets, and which are downloaded")
-    get = actions.add_parser("get", help="download a data set into the cache")
-    get.add_argument("name", metavar="NAME", help="a data set")
-    take = actions.add_parser("import", help="import a data set from a file or folder into the cache")
-    take.add_argument("name", metavar="NAME", help="a data set")
-    take.add_argument("path", metavar="PATH", type=Path, help="idx, idx.gz, npz, CIFAR batches, PNG strips")
-    check = actions.add_parser("check", help="verify the cache against its checksums")
-    check.add_argument("names", metavar="NAME", nargs="*", help="default: all in the cache")
-    _add_show(actions.add_parser("show", help="show how samples and classes are split over clients"))
+    add_action(actions, "list", "List the data sets, and which are downloaded.")
+    get = add_action(actions, "get", "Download a data set into the cache.")
+    get.add_argument("name", metavar="NAME", help="name of a data set; see `fedpace data list`")
+    take = add_action(actions, "import", "Import a data set from a file or folder into the cache.")
+    take.add_argument("name", metavar="NAME", help="name of a data set; see `fedpace data list`")
+    take.add_argument(
+        "path",
+        metavar="PATH",
+        type=Path,
+        help="file or folder: idx, idx.gz, npz, CIFAR batches or PNG strips",
+    )
+    check = add_action(actions, "check", "Verify the cache against its checksums.")
+    check.add_argument(
+        "names", metavar="NAME", nargs="*", help="data sets to verify (default: all in the cache)"
+    )
+    _add_show(add_action(actions, "show", "Show how samples and classes are partitioned over clients."))
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="a data set")
+    parser.add_argument("name", metavar="NAME", help="name of a data set; see `fedpace data list`")
     parser.add_argument(
-        "--clients", type=count, default=DefaultCount(100), metavar="N", help="default: %(default)s"
+        "--clients",
+        type=count,
+        default=DefaultCount(100),
+        metavar="N",
+        help="number of clients (default: %(default)s)",
     )
-    parser.add_argument("--partition", metavar="RULE", help="default: the data set's own")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="default: %(default)s")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="picture (.png, .svg, .pdf)")
+    parser.add_argument(
+        "--partition",
+        metavar="RULE",
+        help="how samples are partitioned over clients (default: the data set's own)",
+    )
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="N", help="random seed (default: %(default)s)"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="also draw a picture (.png, .svg, .pdf)"
+    )
 
 
 def command(args: argparse.Namespace) -> int:

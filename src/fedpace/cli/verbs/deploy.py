@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedpace.cli import deployed, doctoring, predicting
-from fedpace.cli.parser import count
+from fedpace.cli.parser import add_action, count
 from fedpace.cli.parser import seed as client_number
 from fedpace.errors import ConfigError
 
@@ -26,50 +26,75 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     def action(name: str, help: str, work: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        sub = actions.add_parser(name, help=help, description=help)
+        sub = add_action(actions, name, help)
         sub.set_defaults(work=work)
         return sub
 
-    new = action("new", "Make a study: run.toml, client.py, README.md and its identities.", _new)
-    new.add_argument("study", metavar="STUDY", help="a new folder")
+    new = action("new", "Create a study: run.toml, client.py, README.md and a certificate authority.", _new)
+    new.add_argument("study", metavar="STUDY", help="folder to create")
     new.add_argument(
-        "--address", default="127.0.0.1:7443", metavar="HOST:PORT", help="how clients reach the server"
+        "--address",
+        default="127.0.0.1:7443",
+        metavar="HOST:PORT",
+        help="address at which clients reach the server (default: %(default)s)",
     )
     new.add_argument(
-        "--also", action="append", default=[], metavar="HOST", help="another name of the server (repeatable)"
+        "--also",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="additional host name in the server's certificate (repeatable)",
     )
 
-    new.add_argument("--flower", action="store_true", help="an app for Flower's SuperNodes and simulation")
+    new.add_argument(
+        "--flower", action="store_true", help="create a Flower app, for SuperNodes and Flower's simulation"
+    )
 
-    trial = action("try", "Run a study on this machine: the server and N clients as processes.", _try)
-    trial.add_argument("study", metavar="STUDY", help="a folder of `fedpace deploy new`")
+    trial = action("try", "Run a study on this machine: the server and N client processes.", _try)
+    trial.add_argument("study", metavar="STUDY", help="a folder created by `fedpace deploy new`")
     trial.add_argument(
-        "-n", "--clients", type=count, default=4, metavar="N", help="clients (default: %(default)s)"
+        "-n", "--clients", type=count, default=4, metavar="N", help="number of clients (default: %(default)s)"
     )
-    trial.add_argument("--in-order", action="store_true", help="take a cohort's updates by client number")
+    trial.add_argument(
+        "--in-order", action="store_true", help="aggregate a cohort's updates in order of client number"
+    )
     deployed.add_output_options(trial)
 
-    request = action("request", "At a client: make its key, which stays there, and a request.", _request)
+    request = action(
+        "request",
+        "On a client: create its private key, which stays there, and a certificate request.",
+        _request,
+    )
     request.add_argument("name", metavar="NAME", help="writes NAME.key and NAME.request")
 
-    enrol = action("enrol", "Sign a client's request: the bundle to send back to it.", _enrol)
-    enrol.add_argument("request", metavar="REQUEST", nargs="?", help="a file of `fedpace deploy request`")
+    enrol = action("enrol", "Sign a client's request and write the bundle to send back.", _enrol)
     enrol.add_argument(
-        "--with-key", action="store_true", help="without a request: a bundle that holds its key too"
+        "request", metavar="REQUEST", nargs="?", help="a file written by `fedpace deploy request`"
+    )
+    enrol.add_argument(
+        "--with-key",
+        action="store_true",
+        help="without a request: generate the key here and include it in the bundle",
     )
     _add_study(enrol)
     enrol.add_argument(
-        "--client", type=client_number, metavar="NUMBER", help="its number (default: the next)"
+        "--client", type=client_number, metavar="NUMBER", help="client number (default: the next free one)"
     )
 
-    revoke = action("revoke", "Refuse a client from now on, on live connections too.", _revoke)
-    revoke.add_argument("client", type=client_number, metavar="NUMBER", help="the client")
+    revoke = action("revoke", "Revoke a client's certificate; a live connection is closed.", _revoke)
+    revoke.add_argument("client", type=client_number, metavar="NUMBER", help="client number")
     _add_study(revoke)
 
-    renew = action("renew", "Certify a client's key, or the server, for another year.", _renew)
-    renew.add_argument("client", type=client_number, metavar="NUMBER", nargs="?", help="default: the server")
+    renew = action("renew", "Renew the certificate of a client, or of the server, for one year.", _renew)
     renew.add_argument(
-        "--also", action="append", default=[], metavar="HOST", help="another name of the server"
+        "client", type=client_number, metavar="NUMBER", nargs="?", help="client number (default: the server)"
+    )
+    renew.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="additional host name in the server's certificate (repeatable)",
     )
     _add_study(renew)
 
@@ -79,14 +104,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--study", default=".", metavar="STUDY", help="the study's folder (default: this one)"
+        "--study", default=".", metavar="STUDY", help="the study's folder (default: the current one)"
     )
 
 
 def command(args: argparse.Namespace) -> int:
-    """Make a study for real clients, try it here, and manage who may take part.
+    """Create a study for real clients, try it locally, and manage its clients.
 
-    A key's passphrase is read from the environment: FEDPACE_PASSPHRASE.
+    The passphrase of private keys is read from the environment variable FEDPACE_PASSPHRASE.
     """
     work: Callable[[argparse.Namespace], int] = args.work
     return work(args)
@@ -118,16 +143,16 @@ def _try(args: argparse.Namespace) -> int:
     from fedpace.deploy.projects.serving import StudyFolder
     from fedpace.deploy.projects.trying import try_study
 
-    study = StudyFolder.read(args.study)
+    study = StudyFolder.read(args.study).of(args.clients)
     name = args.name or _free_name(study.settings.name, study.place)
     args.plot = args.plot or str(study.settings.folder / f"{name.replace('/', '-')}.png")
 
     def work(which: ServedRun) -> Run:
-        return try_study(study, args.clients, which)
+        return try_study(study, which)
 
     code = deployed.run_and_show(args, study, work, "this run ends here", name)
     if not args.quiet:
-        print(f"{args.plot}\nfedpace replay {name}   runs it again from its journal")
+        print(f"{args.plot}\nfedpace replay {name}   replays it from its journal")
     return code
 
 
@@ -141,7 +166,7 @@ def _request(args: argparse.Namespace) -> int:
     from fedpace.deploy.identity.requests import request
 
     key, sent = request(args.name, _passphrase())
-    print(f"{key}   stays here\n{sent}   goes to the study's owner")
+    print(f"{key}   keep on this machine\n{sent}   send to the study's owner")
     return 0
 
 
@@ -160,7 +185,7 @@ def _enrol(args: argparse.Namespace) -> int:
 
 def _revoke(args: argparse.Namespace) -> int:
     gone = _identities(args).revoke(args.client, _now())
-    print(f"client {args.client} is refused from now on: {', '.join(mark[:16] for mark in gone)}")
+    print(f"client {args.client} revoked: {', '.join(mark[:16] for mark in gone)}")
     return 0
 
 
@@ -168,7 +193,9 @@ def _renew(args: argparse.Namespace) -> int:
     identities = _identities(args)
     if args.client is None:
         identities.renew_server(args.also, _now(), _passphrase())
-        print("the server's certificate is valid for another year; it is taken when the server starts next")
+        print(
+            "the server's certificate is valid for another year; it is used from the next start of the server"
+        )
     else:
         print(f"{identities.renew(args.client, _now(), _passphrase())}   for client {args.client}")
     return 0
@@ -180,7 +207,7 @@ def _identities(args: argparse.Namespace) -> Identities:
 
     folder = Path(args.study) / IDENTITIES
     if not (folder / AUTHORITY).is_file():
-        raise ConfigError(f"--study must be a folder of `fedpace deploy new`; got {args.study!r}")
+        raise ConfigError(f"--study must be a folder created by `fedpace deploy new`; got {args.study!r}")
     return Identities(folder)
 
 

@@ -16,37 +16,39 @@ PASSPHRASE = "FEDPACE_PASSPHRASE"  # in the environment: a word on the command l
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "bundle", metavar="BUNDLE", help="the file that `fedpace deploy enrol` made for this client"
+        "bundle", metavar="BUNDLE", help="the bundle that `fedpace deploy enrol` wrote for this client"
     )
     parser.add_argument(
         "--data", metavar="FILE", required=True, help="client.py: model, loss and this machine's data"
     )
     parser.add_argument(
-        "--state", metavar="FOLDER", help="where its state survives a restart (default: beside BUNDLE)"
+        "--state",
+        metavar="FOLDER",
+        help="folder for the client's state, which survives a restart (default: next to BUNDLE)",
     )
-    parser.add_argument("--key", metavar="FILE", help="the client's key (default: looked for beside BUNDLE)")
+    parser.add_argument("--key", metavar="FILE", help="the client's private key (default: next to BUNDLE)")
     parser.add_argument("--expect", metavar="DIGEST", help="take part only if the plan has this digest")
     parser.add_argument(
         "--give-up-after",
         type=seconds,
         metavar="SECONDS",
-        help="end after so long without a server (default: reconnect for ever)",
+        help="exit after this time without a server (default: never)",
     )
     parser.add_argument(
         "--insecure",
         type=client_number,
         metavar="NUMBER",
-        help="without certificates, as this client; BUNDLE is then the address of a server on this machine",
+        help="connect without certificates as this client; BUNDLE is then the address of a server on this machine",
     )
 
 
 def command(args: argparse.Namespace) -> int:
-    """Take part in a study with this machine's own data.
+    """Join a study as a client, with this machine's own data.
 
-    Connects outwards only, trains what the plan says, and reconnects for ever. A client that was away when the run
-    ended finds no server any more: --give-up-after ends it. The data stay here: what is sent are updates, sums for
-    running statistics, how many samples there are, and how long training took.
-    A key's passphrase is read from FEDPACE_PASSPHRASE.
+    Makes outgoing connections only, trains as the plan says, and reconnects indefinitely; a client that is offline
+    when the run ends needs --give-up-after to exit. The data stay on this machine: it sends updates, sums for running
+    statistics, its number of samples and its training times. The passphrase of private keys is read from the
+    environment variable FEDPACE_PASSPHRASE.
     """
     from fedpace.deploy.identity.bundles import read_bundle
     from fedpace.deploy.projects.joining import connecting, connecting_insecurely, join_study

@@ -58,7 +58,7 @@ def _models() -> None:
 def _partitions() -> None:
     from fedpace.tasks import PARTITIONS
 
-    show.table(("partition", "how samples are split over clients"), PARTITIONS.items(), align="lt")
+    show.table(("partition", "how samples are partitioned over clients"), PARTITIONS.items(), align="lt")
 
 
 def _populations() -> None:
@@ -78,7 +78,7 @@ def _one_algorithm(name: str) -> None:
     """Its whole description, its parameters with their defaults, and papers to cite."""
     functions = algorithm_functions()
     if name not in functions:
-        raise unknown("what to list", name, (*SECTIONS, *functions))
+        raise unknown("WHAT", name, (*SECTIONS, *functions))
     print(filled(f"{name}: {_description(functions[name])}"), end="\n\n")
     parameters = inspect.signature(functions[name]).parameters.values()
     rows = [(p.name, _default(p), MEANINGS.get(p.name, "")) for p in parameters]

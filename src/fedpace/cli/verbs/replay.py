@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="a deployed run: its name, its study's folder, or its own")
     parser.add_argument(
-        "--retrain", action="store_true", help="also compute every update again from the clients' data"
+        "run", metavar="RUN", help="a deployed run: its name, its folder, or its study's folder"
+    )
+    parser.add_argument(
+        "--retrain", action="store_true", help="also recompute every client update from the clients' data"
     )
     parser.add_argument(
         "--data", metavar="FILE", help="client.py with all clients' data (default: the study's)"
@@ -26,10 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Run a deployed run again from its journal, offline.
+    """Replay a deployed run from its journal, offline.
 
-    The server is a function of its inputs, so the model comes out bit-identical. With --retrain every update is
-    computed again as well, and each frame must come out as it was sent.
+    The server is a deterministic function of its inputs, so the model is bit-identical. With --retrain every client
+    update is recomputed as well and compared with the frame that was sent.
     """
     from fedpace.deploy.replay import replay
 
@@ -53,7 +55,7 @@ def _summary(again: Replay) -> str:
     trained = ""
     if again.retrained:
         same = again.retrained - len(again.different)
-        trained = f"; {same:,} of {again.retrained:,} updates trained again to the same bytes"
+        trained = f"; {same:,} of {again.retrained:,} updates recomputed bit-identically"
     return f"replayed {again.inputs:,} inputs{began}{trained}; model {again.run.summary['model_sha256']}"
 
 

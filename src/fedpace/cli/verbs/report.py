@@ -9,13 +9,20 @@ from fedpace.cli.target import target
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="names of runs or studies; see `fedpace runs`")
-    parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="default: %(default)s")
-    parser.add_argument("--target", type=target, metavar="METRIC=VALUE", help="show the cost of reaching it")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default="report.html", help="file to write (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--target",
+        type=target,
+        metavar="METRIC=VALUE",
+        help="report the cost of reaching this value, e.g. accuracy=0.8",
+    )
     parser.add_argument("--title", default="", metavar="TEXT", help="heading of the page")
 
 
 def command(args: argparse.Namespace) -> int:
-    """Write one web page about saved runs.
+    """Write a report on saved runs as one web page.
 
     Results, curves, client timeline, staleness, participation, traffic, configuration and papers to cite, in one
     self-contained file. Runs that differ in their seed only are one group, with means and intervals.

@@ -18,33 +18,42 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", metavar="NAME", nargs="+", help="experiments, `all`, or `list` to see them")
-    parser.add_argument("--edition", choices=("quick", "full"), default="quick", help="default: %(default)s")
-    parser.add_argument("--seeds", type=repeats, default=5, metavar="K", help="default: %(default)s")
+    parser.add_argument(
+        "names", metavar="NAME", nargs="+", help="experiments to run, `all`, or `list` to list them"
+    )
+    parser.add_argument(
+        "--edition", choices=("quick", "full"), default="quick", help="scale (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seeds", type=repeats, default=5, metavar="K", help="seeds per setting (default: %(default)s)"
+    )
     parser.add_argument(
         "--jobs",
         type=processes,
         default=1,
         metavar="J",
-        help="runs at a time, one process each (default: %(default)s)",
+        help="parallel runs, one process each (default: %(default)s)",
     )
     parser.add_argument(
-        "--out", default="docs/results", metavar="FOLDER", help="where pages go (default: %(default)s)"
+        "--out",
+        default="docs/results",
+        metavar="FOLDER",
+        help="folder for the result pages (default: %(default)s)",
     )
     parser.add_argument(
-        "--keep", metavar="FOLDER", help="where finished runs are saved (default: with the run store)"
+        "--keep", metavar="FOLDER", help="folder for finished runs (default: next to the run store)"
     )
-    parser.add_argument("--only", metavar="TEXT", help="run only cells whose name contains this")
+    parser.add_argument("--only", metavar="TEXT", help="run only the cells whose name contains TEXT")
     parser.add_argument("--estimate", action="store_true", help="only estimate the cost")
     parser.add_argument(
         "--tune",
         action="store_true",
-        help="choose settings on seeds of their own and write tuning.json, nothing else",
+        help="only tune: choose settings on separate seeds and write tuning.json",
     )
     parser.add_argument(
         "--verdicts",
         action="store_true",
-        help="run nothing: judge the written pages again from their CSV files",
+        help="run nothing: recompute the verdicts of existing pages from their CSV files",
     )
     parser.add_argument("--report", action="store_true", help="run nothing: write pages from finished runs")
 
@@ -72,7 +81,7 @@ def _list() -> int:
     from fedpace import reproduce
     from fedpace.cli import show
 
-    show.table(("experiment", ""), list(reproduce.NAMES.items()), align="ll")
+    show.table(("experiment", "description"), list(reproduce.NAMES.items()), align="ll")
     return 0
 
 
@@ -164,7 +173,7 @@ def _rejudge(experiment: Reproduction, args: argparse.Namespace) -> None:
     folder = Path(args.out)
     here = folder / experiment.name
     if not (here / table_name(args.edition)).exists():
-        _say(f"{experiment.name} ({args.edition}): no page with values to judge from")
+        _say(f"{experiment.name} ({args.edition}): no results to compute verdicts from")
         return
     _print(page.rejudge(here, args.edition))
     page.write_index([reproduce.experiment(name) for name in reproduce.NAMES], folder)

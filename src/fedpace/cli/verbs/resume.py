@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=processes, metavar="N", help="worker processes (default: as before)"
     )
-    parser.add_argument("--rounds", type=count, metavar="N", help="more server steps than it was begun with")
+    parser.add_argument(
+        "--rounds", type=count, metavar="N", help="new number of server steps, larger than before"
+    )
     experiment.add_modules(parser)
     monitoring.add_track_option(parser)
     output.add_options(parser)
@@ -37,7 +39,7 @@ def command(args: argparse.Namespace) -> int:
     """Resume a run from its last checkpoint.
 
     The result is bit-identical to that of a run never interrupted. A run that was killed before its first
-    checkpoint starts over; one that is finished shows its result again. With --rounds a run gets longer: it is run
+    checkpoint starts over; a finished run shows its result again. --rounds extends a run: it is run
     again from the start, and equals a run of that length.
     """
     from fedpace.record.store import artifacts

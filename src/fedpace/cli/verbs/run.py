@@ -20,7 +20,7 @@ def command(args: argparse.Namespace) -> int:
 
     Every client trains at its own pace under a virtual clock; results are bit-identical for the same seed. Every
     run is saved (`fedpace runs`) and, once it has a checkpoint, can be resumed with `fedpace resume NAME`.
-    An experiment file (`fedpace run FILE.toml`) says the same as options do; options after it change it.
+    An experiment file (`fedpace run FILE.toml`) holds the same settings; options given after it override them.
     """
     output.require_writable(args)
     execution.check_options(args)

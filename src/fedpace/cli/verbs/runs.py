@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fedpace.cli import listing, show, stored_experiment
 from fedpace.cli.experiment import add_modules
 from fedpace.cli.experiment_file import SUFFIX
-from fedpace.cli.parser import Parser
+from fedpace.cli.parser import Parser, add_action
 from fedpace.errors import ConfigError
 from fedpace.untrusted import short_lists, visible
 
@@ -24,19 +24,19 @@ MOST_SETTINGS = 32  # letters of a run's parameters
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
-    verbs.add_parser("list", help="all runs, the newest last (also without any action)")
-    one = verbs.add_parser("show", help="one run: configuration, machine, result")
+    add_action(verbs, "list", "List all runs, newest last (the default action).")
+    one = add_action(verbs, "show", "Show one run: configuration, machine, result.")
     one.add_argument("name", metavar="NAME", help="a name from `fedpace runs list`")
-    gone = verbs.add_parser("delete", help="delete runs and their files")
+    gone = add_action(verbs, "delete", "Delete runs and their files.")
     gone.add_argument("names", metavar="NAME", nargs="+", help="names from `fedpace runs list`")
-    out = verbs.add_parser("export", help="histories as one table, or a run as an experiment file")
-    out.add_argument("names", metavar="NAME", nargs="*", help="default: all")
+    out = add_action(verbs, "export", "Export histories as one table, or a run as an experiment file.")
+    out.add_argument("names", metavar="NAME", nargs="*", help="names from `fedpace runs list` (default: all)")
     out.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         required=True,
-        help=".csv or .parquet; .toml: the experiment file of one run, which makes it again",
+        help="output file: .csv or .parquet for histories, .toml for the experiment file of one run",
     )
     add_modules(out)
 

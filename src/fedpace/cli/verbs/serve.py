@@ -17,19 +17,23 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="a folder of `fedpace deploy new`")
+    parser.add_argument("study", metavar="STUDY", help="a folder created by `fedpace deploy new`")
     parser.add_argument(
-        "--in-order", action="store_true", help="take a cohort's updates by client number, for audits"
+        "--in-order",
+        action="store_true",
+        help="aggregate a cohort's updates in order of client number, for audits",
     )
-    parser.add_argument("--insecure", action="store_true", help="without certificates, on this machine only")
     parser.add_argument(
-        "--log", metavar="FILE", help="append who came and went, and every step, to this file"
+        "--insecure", action="store_true", help="run without certificates, on the loopback interface only"
+    )
+    parser.add_argument(
+        "--log", metavar="FILE", help="append connections, disconnections and server steps to this file"
     )
     parser.add_argument(
         "--metrics",
         type=address,
         metavar="[HOST:]PORT",
-        help="answer GET /metrics with the fleet's status as Prometheus text (default host: 127.0.0.1)",
+        help="expose the fleet's status at /metrics in the Prometheus format (default host: 127.0.0.1)",
     )
     deployed.add_output_options(parser)
 
@@ -37,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(args: argparse.Namespace) -> int:
     """Serve a study to real clients.
 
-    Listens until all server steps are taken. Everything that arrives is in a journal before it is acknowledged:
-    after any end, a crash included, the same command continues where it was.
+    Runs until all server steps are taken. Every message is written to a journal before it is acknowledged: after
+    a crash or an interrupt, the same command resumes the run.
     """
     from fedpace.deploy.fleet.page import MetricsPage
     from fedpace.deploy.projects.serving import StudyFolder, serve_study
@@ -46,7 +50,7 @@ def command(args: argparse.Namespace) -> int:
     if args.log:
         files.require_writable(args.log, "--log")
         logging.basicConfig(filename=args.log, format="%(asctime)s %(message)s", level=logging.INFO)
-    study = StudyFolder.read(args.study)
+    study = StudyFolder.read(args.study).possible()
     identities = None if args.insecure else study.identities
     host, port = study.settings.listen
     if identities is not None:

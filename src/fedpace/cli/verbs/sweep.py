@@ -41,9 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("sweep")
     how.add_argument("--metric", metavar="NAME", help="metric to rank by (default: accuracy, or loss)")
     experiment.add_seeds(how, "setting")
-    how.add_argument(
-        "--processes", type=processes, metavar="N", help="runs at a time (default: one per core)"
-    )
+    how.add_argument("--processes", type=processes, metavar="N", help="parallel runs (default: one per core)")
     how.add_argument(
         "--stop-above",
         type=amount,
@@ -55,14 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sampler",
         choices=("grid", "optuna"),
         default="grid",
-        help="all settings, or Optuna's choice (default: %(default)s)",
+        help="all settings, or those that Optuna samples (default: %(default)s)",
     )
     how.add_argument(
         "--trials",
         type=repeats,
         default=30,
         metavar="N",
-        help="settings optuna may try (default: %(default)s)",
+        help="number of settings that Optuna tries (default: %(default)s)",
     )
     arguments.add_study_options(parser, plot="draw the metric over the grid", csv="write every point")
 
@@ -77,7 +75,7 @@ def command(args: argparse.Namespace) -> int:
     study = _study(experiment.sized(args))
     whole = study.cells(real_time=True)
     more = [f"the best {SHOWN} of {len(whole.rows)}"] if len(whole.rows) > SHOWN else []
-    said = "\n".join([*more, *map(str, study.privacy)])
+    said = "\n".join([*more, *filter(None, [whole.caption]), *map(str, study.privacy)])
     studies.show_tables([replace(whole, rows=whole.rows[:SHOWN], caption=said)])
     studies.write(study, args, "latex", "markdown", "csv")
     return 0

@@ -17,8 +17,10 @@ HEADER = ("client", "busy", "link", "used", "wasted", "pending", "staleness", "m
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a file of `fedpace run --timeline FILE`")
-    parser.add_argument("-o", "--output", metavar="PICTURE", help="default: FILE with the ending .png")
+    parser.add_argument("file", metavar="FILE", help="a file written by `fedpace run --timeline FILE`")
+    parser.add_argument(
+        "-o", "--output", metavar="PICTURE", help="picture to write (default: FILE with the suffix .png)"
+    )
     parser.add_argument(
         "--clients", type=count, default=40, metavar="N", help="clients to show (default: %(default)s)"
     )

@@ -16,27 +16,37 @@ def port(text: str) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--host", default="127.0.0.1", metavar="NAME", help="address to listen at (default: %(default)s)"
+        "--host", default="127.0.0.1", metavar="NAME", help="address to listen on (default: %(default)s)"
     )
     parser.add_argument(
-        "--port", type=port, default=8421, metavar="N", help="default: %(default)s; 0: a free one"
+        "--port",
+        type=port,
+        default=8421,
+        metavar="N",
+        help="port to listen on (default: %(default)s; 0: any free port)",
     )
     token = parser.add_mutually_exclusive_group()
-    token.add_argument("--token", metavar="T", help="what actions must show (default: a new one, printed)")
     token.add_argument(
-        "--token-file", metavar="F", help="read the token from a file, which `ps` does not show"
+        "--token", metavar="T", help="access token for actions (default: generated and printed)"
     )
-    parser.add_argument("--private", action="store_true", help="reading needs the token on this machine, too")
+    token.add_argument(
+        "--token-file", metavar="F", help="read the token from a file instead of the command line"
+    )
     parser.add_argument(
-        "--experiments", metavar="DIR", help="experiment files (*.toml) that may be started from the page"
+        "--private", action="store_true", help="require the token for reading, too, also from this machine"
+    )
+    parser.add_argument(
+        "--experiments",
+        metavar="DIR",
+        help="folder of experiment files (*.toml) that can be started from the page",
     )
 
 
 def command(args: argparse.Namespace) -> int:
     """Serve a live page about runs, comparisons and the fleet.
 
-    Prints its address once it answers. Whoever wants to change anything needs the token; reading needs it, too,
-    with --private and wherever --host is not this machine alone.
+    Prints its address when ready. Actions require the token; reading requires it too with --private, and whenever
+    --host is not a loopback address.
     """
     try:
         from fedpace.dashboard.server import PageOptions, serve, token_in

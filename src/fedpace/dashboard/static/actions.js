@@ -9,7 +9,7 @@ import { plain } from "./table.js";
 
 export async function show(main) {
   const files = el("div"), log = el("div");
-  put(main, el("h1", {}, "Actions"), section("Start an experiment", files), section("What was done", log));
+  put(main, el("h1", {}, "Actions"), section("Start an experiment", files), section("Action log", log));
 
   function drawFiles(known) {
     if (known === null) return put(files, el("p", { class: "soft" }, "fedpace ui was started without --experiments DIR: nothing can be started from here."));

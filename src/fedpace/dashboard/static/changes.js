@@ -9,11 +9,11 @@ export function runButtons(run, done) {
   const post = (verb, more = {}) => act("POST", `/api/actions/${verb}`, { name: run.name, ...more });
   const button = (title, onclick, kind = "") => el("button", { type: "button", class: kind, onclick }, title);
   const buttons = [];
-  if (run.state === "running") buttons.push(button("Stop", async () => (await ask("Stop this run?", [el("p", {}, `${run.name} ends after the event under way and writes a checkpoint. It can be resumed.`)], "Stop")) && post("stop")));
+  if (run.state === "running") buttons.push(button("Stop", async () => (await ask("Stop this run?", [el("p", {}, `${run.name} ends after the current event and writes a checkpoint. It can be resumed.`)], "Stop")) && post("stop")));
   if (RESUMABLE.includes(run.state)) buttons.push(button("Resume", async () => (await ask("Resume this run?", [el("p", {}, `${run.name} continues from its last checkpoint, on the machine of this server.`)], "Resume")) && (await post("resume")) && setTimeout(done, 1500), "primary"));
   if (run.state === "done") buttons.push(button("Extend", async () => {
     const rounds = el("input", { type: "number", id: "rounds", min: run.rounds + 1, value: 2 * run.rounds });
-    const said = [el("p", {}, `${run.name} is run again from the start with more server steps, and equals a run of that length.`), el("label", { for: "rounds" }, "Server steps in all"), rounds];
+    const said = [el("p", {}, `${run.name} is run again from the start with more server steps, and equals a run of that length.`), el("label", { for: "rounds" }, "Total server steps"), rounds];
     if (await ask("Extend this run?", said, "Extend")) (await post("extend", { rounds: Number(rounds.value) })) && setTimeout(done, 1500);
   }));
   if (run.state !== "running") buttons.push(button("Delete", async () => {

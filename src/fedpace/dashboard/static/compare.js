@@ -49,7 +49,7 @@ export async function show(main, { query }) {
     history.replaceState(null, "", `#/compare${words.size ? "?" + words : ""}`);
     if (!view.names.length) return put(result, el("p", { class: "soft empty" }, "Select runs in the list and press Compare, or add a run or a study here."));
     const mine = ++asked;
-    if (!result.childElementCount) put(result, el("p", { class: "soft" }, "Reading the runs …"));
+    if (!result.childElementCount) put(result, el("p", { class: "soft" }, "Loading runs …"));
     try {
       const found = await get(`/api/compare?${parameters()}`);
       if (mine === asked) drawResult(found);
@@ -75,7 +75,7 @@ export async function show(main, { query }) {
     put(result, covered, tools, el("div", { class: "charts" }, chart.node), legend, note,
       section("Results", el("div", { class: "card" }, plain(found.tables[0].header, found.tables[0].rows, found.tables[0].align, found.tables[0].caption))),
       found.tables[1] ? section("Paired differences", el("div", { class: "card" }, plain(found.tables[1].header, found.tables[1].rows, found.tables[1].align, found.tables[1].caption))) : null,
-      section("Export", el("div", { class: "row" }, EXPORTS.map(([kind, title]) => el("a", { class: "button", href: `/api/compare/${kind}?${parameters()}`, download: "" }, title)), el("span", { class: "soft small" }, "The address of this page restores this view."))),
+      section("Export", el("div", { class: "row" }, EXPORTS.map(([kind, title]) => el("a", { class: "button", href: `/api/compare/${kind}?${parameters()}`, download: "" }, title)), el("span", { class: "soft small" }, "The URL of this page restores this view."))),
       section("Runs", el("div", { class: "card wide" }, el("table", {}, el("tbody", {}, found.rows.flatMap(members))))));
     clearTimeout(timer);
     if (found.running) timer = setTimeout(draw, 2000);

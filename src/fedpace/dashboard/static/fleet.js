@@ -73,7 +73,7 @@ class FleetCard {
 
   head() {
     const silent = Date.now() / 1000 - this.status.time > OLD;
-    put(this.top, el("h2", {}, el("a", { href: link(this.name) }, this.name)), state(silent ? "offline" : "running"), el("span", { class: "soft" }, `said ${ago(this.status.time)}`));
+    put(this.top, el("h2", {}, el("a", { href: link(this.name) }, this.name)), state(silent ? "offline" : "running"), el("span", { class: "soft" }, `reported ${ago(this.status.time)}`));
     put(this.line, this.status.steps ? progress(this.status.step, this.status.steps) : null);
   }
 

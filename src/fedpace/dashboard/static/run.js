@@ -133,9 +133,9 @@ export async function show(main, { name, query }) {
       section("Notes and files", el("div", { class: "two" },
         el("div", { class: "card" }, el("h3", {}, el("label", { for: "note" }, "Note")), note, el("h3", { class: "after" }, el("label", { for: "tags" }, "Tags, separated by commas")), el("div", { class: "row" }, tags, save)),
         card("Download", el("div", { class: "row" }, files.map(([kind, title]) => el("a", { class: "button", href: `/api/files/${kind}/${path}`, download: "" }, title)))))),
-      section("Configuration", f.command ? copyable(f.command, "the command") : el("p", { class: "soft" }, "Made by a Python program."),
+      section("Configuration", f.command ? copyable(f.command, "the command") : el("p", { class: "soft" }, "Started from Python."),
         el("div", { class: "two" },
-          card("What decides the outcome", pairs(f.configuration)),
+          card("Settings", pairs(f.configuration)),
           card("Environment", pairs({ started: when(f.began), compute: f.compute, versions: f.versions, machine: f.machine, ...counters(f.counters) })))));
   }
 

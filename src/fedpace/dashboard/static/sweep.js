@@ -12,7 +12,7 @@ const WIDTH = 960, HEIGHT = 320, EDGE = 60;
 
 export async function show(main, { query }) {
   const view = { names: query.getAll("run"), metric: query.get("metric") || "", across: query.get("x") || "", down: query.get("y") || "" };
-  const field = el("input", { type: "text", id: "sweep", placeholder: "A study, or the beginning of its runs' names", "aria-label": "Study", list: "known", spellcheck: false });
+  const field = el("input", { type: "text", id: "sweep", placeholder: "A study, or a prefix of run names", "aria-label": "Study", list: "known", spellcheck: false });
   const known = el("datalist", { id: "known" }), result = el("div");
   put(main, el("h1", {}, "Sweep"), el("form", { class: "row", onsubmit: (event) => (event.preventDefault(), (view.names = field.value.trim() ? [field.value.trim()] : []), draw()) }, field, known, el("button", { type: "submit" }, "Show")), result);
   if (view.names.length === 1) field.value = view.names[0];
@@ -41,7 +41,7 @@ export async function show(main, { query }) {
         choice("Across", names.map((name) => [name, `across: ${name}`]), across, (value) => ((view.across = value), draw())),
         choice("Down", names.filter((name) => name !== across).map((name) => [name, `down: ${name}`]), down, (value) => ((view.down = value), draw())),
         el("span", { class: "soft small" }, names.length > 2 ? "Of several points in a cell, the best." : "")), el("div", { class: "card wide" }, heatMap(points, across, down, found))) : null,
-      section("Points, the best first", el("div", { class: "card" }, ranking(points, names, found))));
+      section("Ranking", el("div", { class: "card" }, ranking(points, names, found))));
   }
 
   const forget = onScheme(draw);

@@ -79,7 +79,7 @@ def _asked(bundle: Bundle, passphrase: str | None) -> _Answer:
     try:
         answer = _http(host, port, bundle.context(passphrase))
     except ssl.SSLCertVerificationError as error:
-        text = f"the server at {bundle.server} is another one ({error.verify_message})"
+        text = f"the server at {bundle.server} has an unexpected certificate ({error.verify_message})"
         return _Answer(
             Diagnosis("ports", FAILED, text, "ask the study's owner: a new bundle, or renew --also HOST")
         )
@@ -101,9 +101,9 @@ def _asked(bundle: Bundle, passphrase: str | None) -> _Answer:
             Diagnosis("ports", FAILED, text, "ask the study's owner: renew it, or enrol a new request")
         )
     if code not in ("400", "426"):
-        text = f"{bundle.server} is no fedpace server (it answered {code or 'nothing'})"
+        text = f"{bundle.server} is not a fedpace server (it answered {code or 'nothing'})"
         return _Answer(Diagnosis("ports", FAILED, text, "check the address in the bundle"))
-    return _Answer(good("ports", f"{bundle.server} is reached and lets this client in"), _date(head))
+    return _Answer(good("ports", f"{bundle.server} is reachable and accepts this client"), _date(head))
 
 
 def _http(host: str, port: int, context: ssl.SSLContext) -> str:
@@ -134,7 +134,7 @@ def _date(head: str) -> datetime | None:
 def _data_and_session(data: str | None, number: int) -> Iterator[Diagnosis]:
     """This machine's data, and one local step on it."""
     if data is None:
-        yield Diagnosis("data", SKIPPED, "not looked at", "--data client.py, as for `fedpace join`")
+        yield Diagnosis("data", SKIPPED, "not checked", "--data client.py, as for `fedpace join`")
         yield Diagnosis("session", SKIPPED, "without data")
         return
 

@@ -42,7 +42,7 @@ ASK_AGAIN = "correct run.toml or client.py; `fedpace deploy new` writes ones tha
 def study_diagnoses(folder: Path, now: datetime) -> Iterator[Diagnosis]:
     """One after another, as soon as it is known."""
     identities = Identities(folder / IDENTITIES)
-    renew = f"fedpace deploy renew --study {folder}, or begin anew with fedpace deploy new"
+    renew = f"fedpace deploy renew --study {folder}, or start over with fedpace deploy new"
     yield checked("certificates", lambda: _certificates(identities, folder, now), renew)
     yield checked("clock", lambda: clock(_certificate(identities.folder / SERVER), now), renew)
     yield checked(
@@ -72,13 +72,13 @@ def _data_and_session(study: StudyFolder) -> Iterator[Diagnosis]:
             samples = made[0][0].samples(made[0][1])
         except Exception as error:
             text = f"{parameters:,} parameters; data(0) raised {type(error).__name__}: {error}"
-            return Diagnosis("data", WARNING, text, "this is right where only clients have data")
+            return Diagnosis("data", WARNING, text, "fine if only clients have data")
         return good("data", f"{parameters:,} parameters; data(0) has {samples:g} samples")
 
     def train(task: Any, index: int) -> Diagnosis:
         return dry_session(study.algorithm, task, index, study.settings.clients, study.program.rules)
 
-    yield from data_and_session(look, train, advice=ASK_AGAIN, without="there is no data here to train on")
+    yield from data_and_session(look, train, advice=ASK_AGAIN, without="no data on this machine to train on")
 
 
 # ------------------------------------------------------------ parts
@@ -105,7 +105,7 @@ def _certificates(identities: Identities, folder: Path, now: datetime) -> Diagno
             own.verify_directly_issued_by(authority)
         except Exception as error:
             again = "enrol it again" if name in issued else f"fedpace deploy renew --study {folder}"
-            text = f"that of {name} is not of this study's authority ({error or 'another signature'})"
+            text = f"the certificate of {name} is not signed by this study's authority ({error or 'another signature'})"
             return Diagnosis("certificates", FAILED, text, again)
     identities.context(lambda reason: None)
     over = [
@@ -116,7 +116,7 @@ def _certificates(identities: Identities, folder: Path, now: datetime) -> Diagno
     if over:
         number = over[0].removeprefix("client ") if over[0] in issued else ""
         renew = " ".join(filter(None, ["fedpace deploy renew", number, f"--study {folder}"]))
-        return Diagnosis("certificates", FAILED, f"that of {', '.join(over)} has expired", renew)
+        return Diagnosis("certificates", FAILED, f"the certificate of {', '.join(over)} has expired", renew)
     return _secrecy(identities, server) or _expiry(identities, server, len(issued), folder, now)
 
 
@@ -130,7 +130,7 @@ def _secrecy(identities: Identities, server: x509.Certificate) -> Diagnosis | No
     if address_name(host) not in names:
         advice = f"fedpace deploy renew --also {host}"
         return Diagnosis(
-            "certificates", FAILED, f"the server's is not for {host}, where clients connect", advice
+            "certificates", FAILED, f"the server's is not for {host}, the address clients connect to", advice
         )
     return None
 
@@ -202,5 +202,5 @@ def _occupied(study: StudyFolder, where: str, error: OSError) -> Diagnosis:
         )
     if error.errno == errno.EACCES:
         return Diagnosis("ports", FAILED, f"{where} may not be used", "choose a port above 1023")
-    text = f"{where} is no address of this machine ({error.strerror})"
+    text = f"{where} is not an address of this machine ({error.strerror})"
     return Diagnosis("ports", FAILED, text, '[server] listen = "0.0.0.0:PORT" in run.toml')

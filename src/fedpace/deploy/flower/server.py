@@ -53,7 +53,7 @@ def require_request_and_reply(algorithm: Algorithm) -> None:
     """ConfigError for what a fleet of request and reply cannot have, with the reason."""
     behaviour, pace = algorithm.pace.client, type(algorithm.pace).__name__
     polled = isinstance(behaviour, Continuous) and behaviour.polled
-    silent = f"one whose clients speak when they are asked: on Flower they cannot upload by themselves; {OWN}"
+    silent = f"one whose clients answer requests: on Flower a client cannot start an upload; {OWN}"
     require(not polled, "pace", pace, silent)
     still = f"one that lets clients finish: a SuperNode takes no message while it trains; {OWN}"
     require(not isinstance(behaviour, Interruptible), "pace", pace, still)

@@ -43,19 +43,19 @@ in-order = false         # take a cohort's updates by client number
 """
 
 RUN = """\
-# What server and clients of this study agree on. `fedpace list` shows algorithms and their parameters.
+# The configuration shared by server and clients. `fedpace list` shows algorithms and their parameters.
 
 [run]
 algorithm = "fedbuff(buffer=2, concurrency=4, client_lr=0.1, server_lr=1.0, epochs=1, batch_size=10)"
-clients = 4           # how many may ever join: SuperNodes, numbered from 0
+clients = 4           # maximum number of clients (SuperNodes), numbered from 0
 wait_for = 4          # so many join before the first model is sent
 rounds = 10           # server steps
 seed = 0
-evaluate = "auto"     # by the server if client.py has server_data(), else by the clients; or server, clients, both
+evaluate = "auto"     # server if client.py has server_data(), else clients; or "server", "clients", "both"
 """
 
 SERVER_APP = '''\
-"""The server: run.toml and client.py beside this file say what it runs."""
+"""The server, configured by run.toml and client.py in this folder."""
 
 from fedpace.deploy.flower import server_app
 
@@ -63,7 +63,7 @@ app = server_app(__file__)
 '''
 
 CLIENT_APP = '''\
-"""A client: client.py beside this file has its model and its data."""
+"""A client, with model and data from client.py in this folder."""
 
 from fedpace.deploy.flower import client_app
 
@@ -73,18 +73,18 @@ app = client_app(__file__)
 README = """\
 # {name}
 
-| file | what |
+| file | content |
 |---|---|
-| `run.toml` | the algorithm, how many clients and server steps |
+| `run.toml` | the algorithm, the number of clients and server steps |
 | `client.py` | the model, the loss and a function that returns a client's own data |
 | `server_app.py`, `client_app.py` | Flower's entry points; nothing to change |
 | `pyproject.toml` | the Flower app and its configuration |
 
-    export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1             # fedpace is installed already
+    export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1             # fedpace is already installed
     flwr run {name} --stream --federation-config "num-supernodes=4"   # in Flower's simulation
     flwr run {name} REMOTE --stream                                   # on the SuperNodes of a SuperLink
 
-A run that ended early is continued by the same command. Each SuperNode says which client it is:
+The same command resumes a run that ended early. Each SuperNode's node config gives its client number:
 
     flower-supernode --superlink HOST:PORT --root-certificates ca.crt --node-config 'client=0 folder="state"'
 """

@@ -99,8 +99,8 @@ def _key_beside(file: Path, text: str, certificate: x509.Certificate, passphrase
         if _holds(read_text(other, "a key"), wanted, passphrase):
             return other
     raise ConfigError(
-        f"the key of {file} must be in it or beside it (NAME.key, as `fedpace deploy request` made it), "
-        "with its passphrase if it has one; got none that fits"
+        f"the private key of {file} must be in it or next to it (NAME.key, from `fedpace deploy request`), "
+        "with its passphrase if it has one; none found that matches"
     )
 
 

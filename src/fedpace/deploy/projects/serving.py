@@ -48,6 +48,15 @@ class StudyFolder:
         program = Program(settings.folder / CLIENT_FILE)
         return cls(settings, program, settings.built(program.rules))
 
+    def of(self, clients: int) -> StudyFolder:
+        """The same for a run of this many clients, all of which take part."""
+        return replace(self, settings=replace(self.settings, clients=clients, wait_for=clients)).possible()
+
+    def possible(self) -> StudyFolder:
+        """Itself, if its pacing can run with its clients; refused before anything is listened at or started."""
+        self.algorithm.pace.init(self.settings.clients)
+        return self
+
     @property
     def plan(self) -> RunPlan:
         return RunPlan.of(self.algorithm, self.program.rules)

@@ -93,7 +93,7 @@ def read_settings(folder: str | Path) -> Settings:
     place = Path(folder)
     path = place / RUN_FILE
     require(
-        path.is_file(), "a study", str(folder), f"a folder with {RUN_FILE} (`fedpace deploy new` makes one)"
+        path.is_file(), "a study", str(folder), f"a folder with {RUN_FILE} (`fedpace deploy new` creates one)"
     )
     tables = read_toml(path)
     _check(tables, path)

@@ -13,22 +13,22 @@ from fedpace.errors import require
 IDENTITIES = "identities"
 
 RUN = """\
-# What server and clients of this study agree on. `fedpace list` shows algorithms and their parameters.
+# The configuration shared by server and clients. `fedpace list` shows algorithms and their parameters.
 
 [run]
 algorithm = "fedbuff(buffer=2, concurrency=4, client_lr=0.1, server_lr=1.0, epochs=1, batch_size=10)"
-clients = 4           # how many may ever join
+clients = 4           # maximum number of clients
 rounds = 30           # server steps
 seed = 0
-evaluate = "auto"     # by the server if client.py has server_data(), else by the clients; or server, clients, both
+evaluate = "auto"     # server if client.py has server_data(), else clients; or "server", "clients", "both"
 
 [server]
-listen = "{listen}"   # where the server listens on its machine
-address = "{address}"  # how clients reach it: host name or IP address, and port
+listen = "{listen}"   # address on which the server listens
+address = "{address}"  # address at which clients reach it: host name or IP address, and port
 """
 
 CLIENT = '''\
-"""This machine's part of the study: the model, the loss and its own data."""
+"""The client: model, loss and this machine's own data."""
 
 from sklearn.datasets import load_digits
 from torch import float32, nn, tensor
@@ -38,7 +38,7 @@ loss = nn.CrossEntropyLoss()
 def model():
     return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 
-def data(client):  # put your own in its place: training samples, or (training samples, test samples)
+def data(client):  # replace with your own: training set, or (training set, test set)
     x, y = (tensor(part[client::8]) for part in load_digits(return_X_y=True))
     x = x.to(float32) / 16
     return (x[40:], y[40:]), (x[:40], y[:40])
@@ -47,19 +47,19 @@ def data(client):  # put your own in its place: training samples, or (training s
 README = """\
 # {name}
 
-| file | what |
+| file | content |
 |---|---|
-| `run.toml` | the algorithm, how many clients and server steps, where the server listens |
+| `run.toml` | the algorithm, the number of clients and server steps, the server's address |
 | `client.py` | the model, the loss and a function that returns a machine's own data |
-| `identities/` | the study's certificate authority; `authority.key` signs clients, keep it safe |
+| `identities/` | the study's certificate authority; `authority.key` signs clients' certificates, keep it secret |
 | `runs/` | journals and checkpoints of the server |
 
     fedpace deploy try {name} -n 4                  # server and four clients on this machine
-    fedpace deploy request hospital-a               # at a client: makes its key and a request
-    fedpace deploy enrol hospital-a.request --study {name} --client 0    # here: signs it, makes a bundle
-    fedpace serve {name}                            # the server; the same command continues after any end
-    fedpace join client-0.bundle --data client.py   # at the client, where its key lies beside the bundle
-    fedpace replay {name}                           # the run again from its journal, offline
+    fedpace deploy request hospital-a               # on a client: creates its key and a request
+    fedpace deploy enrol hospital-a.request --study {name} --client 0    # on the server: signs it, writes a bundle
+    fedpace serve {name}                            # the server; the same command resumes it
+    fedpace join client-0.bundle --data client.py   # on the client, with its key next to the bundle
+    fedpace replay {name}                           # replays the run from its journal, offline
 """
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,9 +22,8 @@ LOOPBACK = "127.0.0.1"
 GOODBYE_S = 20.0  # for clients to leave by themselves
 
 
-def try_study(study: StudyFolder, clients: int, which: ServedRun) -> Run:
-    """Run the study with `clients` processes on this machine, under certificates made for it."""
-    study = replace(study, settings=replace(study.settings, clients=clients, wait_for=clients))
+def try_study(study: StudyFolder, which: ServedRun) -> Run:
+    """Run the study on this machine, every client a process, under certificates made for it."""
     with tempfile.TemporaryDirectory(prefix="fedpace-try-") as made, contextlib.ExitStack() as ended:
         identities = Identities(Path(made) / "identities")
         identities.create(study.settings.name, f"{LOOPBACK}:1", [], datetime.now(UTC))
@@ -34,7 +32,7 @@ def try_study(study: StudyFolder, clients: int, which: ServedRun) -> Run:
         async def listen() -> WebsocketServer:
             transport = await opened()
             write(identities.folder / ADDRESS, f"{LOOPBACK}:{transport.address[1]}\n".encode())
-            ended.enter_context(_clients(study, identities, clients))
+            ended.enter_context(_clients(study, identities, study.settings.clients))
             return transport
 
         return serve_study(study, listen, which, identities=identities)
@@ -76,4 +74,4 @@ def _ended(running: Sequence[subprocess.Popen[bytes]], logs: Path) -> None:
             .strip()
             .splitlines()
         )
-        raise FedpaceError(f"client {failed[0]} failed: {said[-1] if said else 'it said nothing'}")
+        raise FedpaceError(f"client {failed[0]} failed: {said[-1] if said else 'no output'}")

@@ -168,7 +168,7 @@ class WebsocketClient:
         if isinstance(answer, ByeFrame):
             raise FarewellError(answer.reason)
         if not isinstance(answer, WelcomeFrame) or (answer.client, answer.yours) != (self._client, link.mine):
-            raise ViolationError("frame", "the server's first frame is no welcome")
+            raise ViolationError("frame", "the server's first frame is not a welcome")
         return answer
 
     def _welcomed(self, welcome: WelcomeFrame) -> None:

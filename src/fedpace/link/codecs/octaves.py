@@ -44,7 +44,7 @@ class Octaves(PerTensor):
     Wiedemann, Mueller & Samek 2019, arXiv:1903.02891, Algorithm 1; octaves, as in natural compression (Horvath et al.
     2019), follow updates whose entries differ by more than a factor of two.
     Contraction: ||C(v) - v||^2 = ||v||^2 - sum over octaves of ||v_l||_1^2 / k_l; at worst 1 - 1/d. At 1.4 bits an
-    entry it leaves a tenth of a client update's square where top-k leaves a quarter of it at 1.6 bits.
+    entry it leaves a fifth of a client update's square where top-k at 1.6 bits leaves more than half (docs/link.md).
     Wire: OCTAVES; u32 count, with several levels u32 bytes of the block of octaves, index block, for every tensor
     (flat: once) the magnitudes, a bit for each entry kept, 1 = positive, and its octave in unary: that many ones, a 0.
     Departures: zeros are never among the entries kept; Rice codes and their like instead of Golomb's.

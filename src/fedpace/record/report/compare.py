@@ -12,7 +12,7 @@ from fedpace.record.report.points import Points, points
 from fedpace.record.run.metrics import rises
 from fedpace.record.run.run import Run
 from fedpace.record.run.units import byte_unit
-from fedpace.statistics import estimate
+from fedpace.statistics import clipped, estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def picture(
         row = figure.subplots(1, 3, sharey=True)
         drawn = {label: [points(run, metric, unit) for run in own] for label, own in runs.items()}
         for at, (label, seeds) in enumerate(drawn.items()):
-            _draw(row, seeds, label, COLOURS[at % len(COLOURS)])
+            _draw(row, seeds, label, COLOURS[at % len(COLOURS)], metric)
         for at in (1, 2):
             ends = [seed[at][-1] for seeds in drawn.values() for seed in seeds if seed[at]]
             if ends and 0 < WIDE * min(ends) < max(ends):
@@ -65,7 +65,7 @@ def picture(
     return figure
 
 
-def _draw(row: Sequence[Axes], seeds: Sequence[Points], label: str, colour: str) -> None:
+def _draw(row: Sequence[Axes], seeds: Sequence[Points], label: str, colour: str, metric: str) -> None:
     whole = _mean(seeds)
     for *xs, ys in seeds:
         for axes, x in zip(row, xs, strict=True):
@@ -74,7 +74,8 @@ def _draw(row: Sequence[Axes], seeds: Sequence[Points], label: str, colour: str)
             axes.plot(x, ys, color=colour, marker="o" if len(x) == 1 else None, **style)  # type: ignore[arg-type]
     if whole is not None:
         *xs, ys = whole
-        found = [estimate(values) for values in zip(*(each.values for each in seeds), strict=True)]
+        columns = zip(*(each.values for each in seeds), strict=True)
+        found = [clipped(estimate(values), metric) for values in columns]
         low, high = [each.low or 0.0 for each in found], [each.high or 0.0 for each in found]
         for axes, x in zip(row, xs, strict=True):
             axes.plot(x, ys, color=colour, linewidth=2.0)

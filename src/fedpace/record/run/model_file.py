@@ -37,10 +37,10 @@ def account(data: bytes, tensors: Tensors) -> Privacy | None:
         plain = json.loads(text)
         checksum = plain.pop(CHECKSUM)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ConfigError("its account of privacy must be one that Run.save writes") from None
+        raise ConfigError("its privacy account must be one that Run.save writes") from None
     spent = Privacy.read(plain)
     if checksum != digest(json.dumps(plain), tensors):
-        raise ConfigError("its account of privacy must be of the model beside it; one of them was changed")
+        raise ConfigError("its privacy account must match its model; one of them was changed")
     return spent
 
 

@@ -88,7 +88,7 @@ class Stopping(Observer):
     def begun(self, metrics: Mapping[str, float]) -> None:
         for name, _ in self.rules.targets:
             if metrics and name not in metrics:
-                raise unknown("a metric to stop at", name, (*metrics, *KEYS))
+                raise unknown("stop: metric", name, (*metrics, *KEYS))
 
     def resumed(self, steps: Sequence[StepRecord]) -> None:
         for record in steps:

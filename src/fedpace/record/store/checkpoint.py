@@ -62,7 +62,7 @@ def decode(data: bytes) -> tuple[Head, Tree]:
             raise CheckpointError("it is damaged: its tree or its head is of another kind")
         return head, Tree(text["root"], places, text["layouts"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, SafetensorError):
-        raise CheckpointError("it is damaged: it is no whole checkpoint") from None
+        raise CheckpointError("it is damaged or incomplete") from None
 
 
 def write(folder: Path, data: bytes) -> None:

@@ -153,7 +153,7 @@ class Store:
         run = self.number(name)
         path = self._path(name) if NAME.fullmatch(name) else None
         alive = path is not None and not path.is_symlink() and is_locked(path)
-        require(not alive, "a run to delete", name, "one that nobody is working on")
+        require(not alive, "a run to delete", name, "one that is not running")
         with self._writing() as connection:
             connection.execute(sql.delete(STEPS).where(STEPS.c.run == run))
             connection.execute(sql.delete(ANNOTATIONS).where(ANNOTATIONS.c.run == run))

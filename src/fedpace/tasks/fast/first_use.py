@@ -29,4 +29,4 @@ def announced(function: Any, seconds: float) -> Iterator[None]:
         return
     print(f"compiling local steps for this machine, once: about {seconds:.0f} s ...", file=sys.stderr)
     yield
-    print("... compiled, and kept for every later run", file=sys.stderr)
+    print("... compiled, and cached for later runs", file=sys.stderr)

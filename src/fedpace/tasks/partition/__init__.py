@@ -36,10 +36,10 @@ PARTITIONS = {
     "dirichlet:ALPHA": "shares of each class ~ Dirichlet(ALPHA); dirichlet:ALPHA,min=10 for a minimum size",
     "dirichlet:ALPHA,balanced": "class mixture of each client ~ Dirichlet(ALPHA); or ...,unbalanced",
     "classes:K": "K classes per client, every class with equally many clients (DeFedAvg: classes:2)",
-    "shards:S": "sorted by label and cut, S shards per client; shards:S,unbalanced",
+    "shards:S": "sorted by label and cut into shards, S per client; shards:S,unbalanced",
     "quantity:ALPHA": "shares of the data ~ Dirichlet(ALPHA), classes at random; quantity:ALPHA,min=10",
-    "natural": "as the data came: by speaking role (shakespeare), by device (synthetic), by file (folder:PATH)",
-    "FILE.json": "the numbers of each client's samples: [[0, 5], [1, 2]]",
+    "natural": "the data's own split: by speaking role (shakespeare), by device (synthetic), by file (folder:PATH)",
+    "FILE.json": "sample indices of each client: [[0, 5], [1, 2]]",
 }
 
 
@@ -126,5 +126,5 @@ def _options(words: list[str], *allowed: str) -> dict[str, Any]:
         elif word.startswith("min=") and "min" in allowed:
             options["minimum"] = int(word.removeprefix("min="))
         else:
-            raise ValueError(f"{word} says nothing here")
+            raise ValueError(f"{word} is not an option of this rule")
     return options

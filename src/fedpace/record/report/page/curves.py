@@ -9,7 +9,7 @@ from fedpace.record.report.page import svg
 from fedpace.record.report.page.groups import RunGroup, card, cards, section
 from fedpace.record.report.points import EPSILON, Points, points, spans_decades
 from fedpace.record.run.units import byte_unit
-from fedpace.statistics import estimate
+from fedpace.statistics import clipped, estimate
 
 MOST_METRICS = 6
 Goal = tuple[str, float]
@@ -58,11 +58,12 @@ def _series(group: RunGroup, metric: str, place: int, unit: float) -> Iterator[s
         return
     for stored, each in zip(group.runs, found, strict=True):
         yield svg.Series(stored.label, group.colour, each[place], each.values, thin=True)
-    yield _mean(group, found, place)
+    yield _mean(group, found, place, metric)
 
 
-def _mean(group: RunGroup, seeds: Sequence[Points], place: int) -> svg.Series:
+def _mean(group: RunGroup, seeds: Sequence[Points], place: int, metric: str) -> svg.Series:
     xs = [fmean(values) for values in zip(*(each[place] for each in seeds), strict=True)]
-    found = [estimate(values) for values in zip(*(each.values for each in seeds), strict=True)]
+    columns = zip(*(each.values for each in seeds), strict=True)
+    found = [clipped(estimate(values), metric) for values in columns]
     band = [(each.low or 0.0, each.high or 0.0) for each in found]
     return svg.Series(group.label, group.colour, xs, [each.mean for each in found], band=band)
