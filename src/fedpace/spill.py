@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fedpace.errors import ConfigError
-from fedpace.kernels.memory import LONG_BYTES
 from fedpace.vector import Vector
 
 SMALL_BYTES = 1 << 12  # not worth a place in a file
+LONG_BYTES = 1 << 22  # worth a call of the system
 
 
 class Slab:
