@@ -117,7 +117,7 @@ def measure(name: str) -> dict[str, float]:
     return {
         "seconds": time.process_time() - began,
         "sessions": simulation.state.tally.sessions,
-        "events": line.serial - len(line.heap),
+        "events": line.serial - len(line),
         "peak": peak_bytes() - before,
     }
 

@@ -211,6 +211,8 @@ def require_flag(value: object, what: str) -> None:
 
 def require_count(value: object, what: str, *, low: int = 1, high: int = MAX_COUNT) -> None:
     """A whole number of at least `low`, and of at most `high`."""
+    if type(value) is int and low <= value <= high:
+        return  # nearly always, and asked for every session
     whole = not isinstance(value, bool) and isinstance(value, numbers.Integral)
     number = int(value) if whole else low - 1  # type: ignore[call-overload]
     bounds = f"a whole number >= {low}" if number <= high else f"a whole number in {low}..{high}"

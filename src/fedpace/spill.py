@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 import weakref
@@ -14,6 +15,7 @@ from fedpace.errors import ConfigError
 from fedpace.vector import Vector
 
 SMALL_BYTES = 1 << 12  # not worth a place in a file
+LONG_BYTES = 1 << 22  # worth a call of the system
 
 
 class Slab:
@@ -44,6 +46,8 @@ class Slab:
             free += self._new_rows(v)
         place = free.pop()
         place[:] = v
+        if v.nbytes >= LONG_BYTES:
+            _let_go(place)
         view = place.view()
         view.flags.writeable = False
         weakref.finalize(view, free.append, place).atexit = False
@@ -53,3 +57,9 @@ class Slab:
         with tempfile.TemporaryFile(dir=self.folder) as file:
             file.truncate(self.rows * like.nbytes)
             return list(np.memmap(file, like.dtype, "r+", shape=(self.rows, like.size)))
+
+
+def _let_go(row: Any) -> None:
+    """Leave a file's pages to the system, which may write them back: read again, they come from there."""
+    if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+        row._mmap.madvise(mmap.MADV_DONTNEED)

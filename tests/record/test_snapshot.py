@@ -88,7 +88,7 @@ def through_text(tree: Tree) -> Tree:
 def run_some_events(simulation: Simulation, count: int) -> None:
     line = simulation.state.line
     for _ in range(count):
-        if line.heap and simulation.server.version < ROUNDS:
+        if line and simulation.server.version < ROUNDS:
             _, phase, client, _, what = line.pop()
             getattr(simulation, f"_{phase.name.lower()}")(client, what)
 

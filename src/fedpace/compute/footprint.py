@@ -24,7 +24,7 @@ TINY = 4096  # parameters of the model that stands for the real one
 TASK = 3  # model sizes: the initial model, the one that is trained, its gradient
 STEP = 3  # the model, the next one, the sum of updates
 WORKER = 3  # what a worker process adds: the model that is trained, its gradient, a result on its way
-SPILL_BYTES = 1 << 32  # of what clients remember: more goes to disk unless it is told where
+SPILL_BYTES = 1 << 30  # of what clients remember: more goes to disk unless it is told where
 
 
 @dataclass(frozen=True, slots=True)

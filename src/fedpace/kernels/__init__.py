@@ -20,15 +20,32 @@ from fedpace.kernels.memory import empty_like
 if TYPE_CHECKING:
     from fedpace.vector import Vector
 
-__all__ = ["LONG", "add_scaled", "difference", "empty_like", "fits", "run", "scaled", "stepped"]
+__all__ = [
+    "LONG",
+    "add_scaled",
+    "difference",
+    "empty_like",
+    "fits",
+    "overwrite",
+    "run",
+    "scaled",
+    "spendable",
+    "stepped",
+]
 
 LONG = 1 << 17  # half a megabyte of float32: about where the operands leave the cache
+BLOCK = 1 << 15  # entries that `overwrite` makes at a time: within the cache
 
 
 def fits(*vectors: Vector) -> bool:
     """Whether the loops take these: long, contiguous, of one floating type."""
     first = vectors[0]
     return first.size >= LONG and all(v.dtype == first.dtype and v.flags.c_contiguous for v in vectors)
+
+
+def spendable(x: Vector, *owned: Vector) -> bool:
+    """Whether the loops take these, and may write over all but the first."""
+    return fits(x, *owned) and all(v.flags.writeable for v in owned)
 
 
 def scaled(v: Vector, factor: float) -> Vector:
@@ -57,6 +74,26 @@ def stepped(name: str, reads: tuple[Vector, ...], writes: int, constants: tuple[
     if run(name, reads, tuple(made), constants):
         raise NotFiniteError(f"{name}: the next model or its state is not finite")
     return made
+
+
+def overwrite(
+    name: str, reads: tuple[Vector, ...], owned: tuple[Vector, ...], constants: tuple[float, ...]
+) -> None:
+    """What the loop `name` writes, over the vectors `owned`, which may be among those it reads.
+
+    NotFiniteError if not all of it is finite; then nothing was written. So it is made twice, block by block: that reads
+    twice, but needs no memory.
+    """
+    room = [np.empty(BLOCK, v.dtype) for v in owned]
+    for writing in (False, True):
+        for low in range(0, reads[0].size, BLOCK):
+            parts = tuple(v[low : low + BLOCK] for v in reads)
+            made = tuple(v[: parts[0].size] for v in room)
+            if run(name, parts, made, constants):
+                raise NotFiniteError(f"{name}: the next model or its state is not finite")
+            if writing:
+                for v, new in zip(owned, made, strict=True):
+                    v[low : low + BLOCK] = new
 
 
 def run(

@@ -151,10 +151,14 @@ class Journey:
         """The model and the states after the step; NotFiniteError or TooFewError if there is none."""
         opt_rule = self.algorithm.server_opt
         total, settled = self.algorithm.aggregate.result(s.aggregate)
-        x, opt = opt_rule.apply(s.x, total, s.opt)
-        checked = getattr(opt_rule, "checks_itself", False)
-        if not all_finite(settled) or not (checked or (is_finite(x) and all_finite(opt))):
-            raise NotFiniteError("the model or a state is not finite")
+        if not all_finite(settled):
+            raise NotFiniteError("the aggregation rule's state is not finite")
+        if not getattr(opt_rule, "checks_itself", False):
+            x, opt = opt_rule.apply(s.x, total, s.opt)
+            if not (is_finite(x) and all_finite(opt)):
+                raise NotFiniteError("the model or a state is not finite")
+            return x, opt, settled
+        x, opt = getattr(opt_rule, "spend", opt_rule.apply)(s.x, total, s.opt)
         return x, opt, settled
 
     def _remember_norm(self, before: Vector, s: ServerState) -> None:

@@ -53,6 +53,10 @@ class AMSGrad:
         """Below what v̂ never falls, and what is added to it under the root."""
         return (self.eps, 0.0) if self.option == 1 else (0.0, self.eps)
 
+    @property
+    def _constants(self) -> tuple[float, ...]:
+        return (self.lr, self.b1, 1 - self.b1, self.b2, 1 - self.b2, *self._floor_and_shift)
+
     def counts(self, state: AMSGradState) -> dict[str, int]:
         """Coordinates whose second moment has passed ε; where none has, this is momentum at rate η / √ε."""
         return {"above_floor": int(np.count_nonzero(state.v_hat > self.eps))}
@@ -62,9 +66,8 @@ class AMSGrad:
 
     def apply(self, x: Vector, delta: Vector, state: AMSGradState) -> tuple[Vector, AMSGradState]:
         if kernels.fits(x, delta, state.m, state.v, state.v_hat):
-            constants = (self.lr, self.b1, 1 - self.b1, self.b2, 1 - self.b2, *self._floor_and_shift)
             reads = (x, delta, state.m, state.v, state.v_hat)
-            m, v, v_hat, out = kernels.stepped("amsgrad", reads, 4, constants)
+            m, v, v_hat, out = kernels.stepped("amsgrad", reads, 4, self._constants)
             return out, AMSGradState(m, v, v_hat)
         floor, shift = self._floor_and_shift
         m = self.b1 * state.m + (1 - self.b1) * delta
@@ -73,3 +76,11 @@ class AMSGrad:
         out = x + self.lr * m / np.sqrt(v_hat + shift)
         require_finite(m, v_hat, out)
         return out, AMSGradState(m, v, v_hat)
+
+    def spend(self, x: Vector, delta: Vector, state: AMSGradState) -> tuple[Vector, AMSGradState]:
+        """`apply`, over what went in."""
+        states = (state.m, state.v, state.v_hat)
+        if not kernels.spendable(x, delta, *states):
+            return self.apply(x, delta, state)
+        kernels.overwrite("amsgrad", (x, delta, *states), (*states, delta), self._constants)
+        return delta, state

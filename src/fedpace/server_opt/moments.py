@@ -47,14 +47,24 @@ class AdaptiveServer:
 
     def apply(self, x: Vector, delta: Vector, state: Moments) -> tuple[Vector, Moments]:
         if kernels.fits(x, delta, state.m, state.v):
-            constants = (self.lr, self.b1, 1 - self.b1, *self._second_constants(), self.eps)
-            m, v, out = kernels.stepped(self.loop, (x, delta, state.m, state.v), 3, constants)
+            m, v, out = kernels.stepped(self.loop, (x, delta, state.m, state.v), 3, self._constants)
             return out, Moments(m, v)
         m = self.b1 * state.m + (1 - self.b1) * delta
         v = self._second(state.v, delta)
         out = x + self.lr * m / (np.sqrt(v) + self.eps)
         require_finite(m, v, out)
         return out, Moments(m, v)
+
+    def spend(self, x: Vector, delta: Vector, state: Moments) -> tuple[Vector, Moments]:
+        """`apply`, over what went in."""
+        if not kernels.spendable(x, delta, state.m, state.v):
+            return self.apply(x, delta, state)
+        kernels.overwrite(self.loop, (x, delta, state.m, state.v), (state.m, state.v, delta), self._constants)
+        return delta, state
+
+    @property
+    def _constants(self) -> tuple[float, ...]:
+        return (self.lr, self.b1, 1 - self.b1, *self._second_constants(), self.eps)
 
     @abstractmethod
     def _second(self, v: Vector, delta: Vector) -> Vector:

@@ -71,11 +71,26 @@ class Momentum:
             require_finite(step)
             return step, state
         if kernels.fits(x, delta, state.b):
-            constants = (self.lr, self.beta, 1 - self.beta, self.nu, 1 - self.nu)
-            b, out = kernels.stepped("momentum", (x, delta, state.b), 2, constants)
+            b, out = kernels.stepped("momentum", (x, delta, state.b), 2, self._constants)
             return out, MomentumState(b)
         b = self.beta * state.b + (1 - self.beta) * delta
         h = (1 - self.nu) * delta + self.nu * b
         out = x + self.lr * h
         require_finite(b, out)
         return out, MomentumState(b)
+
+    def spend(self, x: Vector, delta: Vector, state: MomentumState) -> tuple[Vector, MomentumState]:
+        """`apply`, over what went in."""
+        if not kernels.spendable(x, delta, *(() if state.b is None else (state.b,))):
+            return self.apply(x, delta, state)
+        if state.b is None:
+            delta *= self.lr
+            delta += x
+            require_finite(delta)
+        else:
+            kernels.overwrite("momentum", (x, delta, state.b), (state.b, delta), self._constants)
+        return delta, state
+
+    @property
+    def _constants(self) -> tuple[float, ...]:
+        return (self.lr, self.beta, 1 - self.beta, self.nu, 1 - self.nu)

@@ -20,5 +20,9 @@ class ServerOpt(Protocol):
         Nothing that went in is written to, the state included: a step that is not taken leaves it as it was.
         A rule with `checks_itself = True` raises NotFiniteError where the model or its state would not be
         finite; for any other the server looks. One with `counts(state)` adds these counters to a run's.
+
+        One that has `spend`, too, is asked for the same by that name where `delta` and the state are the caller's
+        own and not needed any more: the next model may then be written over `delta`, and the next state over the
+        state, unless the step is not taken. Read-only vectors are not the caller's own.
         """
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -68,4 +68,10 @@ class Stages:
 
     def apply(self, x: Vector, delta: Vector, state: StagesState) -> tuple[Vector, StagesState]:
         x, inner = self.at(state.step).apply(x, delta, state.inner)
-        return x, replace(state, step=state.step + 1, inner=inner)
+        return x, StagesState(state.step + 1, inner)
+
+    def spend(self, x: Vector, delta: Vector, state: StagesState) -> tuple[Vector, StagesState]:
+        """`apply`, over what went in."""
+        rule = self.at(state.step)
+        x, inner = getattr(rule, "spend", rule.apply)(x, delta, state.inner)
+        return x, StagesState(state.step + 1, inner)

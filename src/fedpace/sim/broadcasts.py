@@ -55,7 +55,8 @@ class Broadcasts:
         """The newest broadcast in this client's receive buffer at this time."""
         for entry in reversed(self.entries):
             if self.reaches_s(entry, client, devices) <= now:
-                return replace(entry.delivery, missed=self._missed(entry, client))
+                missed = self._missed(entry, client)
+                return replace(entry.delivery, missed=True) if missed else entry.delivery
         return None
 
     def next_arrival_s(self, client: int, now: float, devices: Devices) -> float | None:

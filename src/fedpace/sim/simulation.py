@@ -73,7 +73,7 @@ class Simulation:
         }
         until = rounds if pause is None else min(rounds, pause)
         while server.version < until and audience.stop is None:
-            if not line.heap:
+            if not line:
                 raise StalledError(
                     f"nothing can happen after step {server.version} of {rounds} at {line.now:g} virtual "
                     f"seconds: no client is active and none will come back"

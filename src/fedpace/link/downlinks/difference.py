@@ -68,7 +68,7 @@ class Difference:
         fits = clients * x.nbytes <= ROOM_BYTES
         if self.reference == "per_client" or (self.reference == "auto" and fits):
             return PerClientState(initial=x if self.first == "seed" else None)
-        return SharedState(0, freeze(x.copy()))
+        return SharedState(0, freeze(x.copy()) if x.flags.writeable else x)
 
     def publish(
         self, x: Vector, version: int, state: PerClientState | SharedState, rng: np.random.Generator

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedpace.errors import FrameError, require
+from fedpace.kernels.memory import HEAD_BYTES, framed
 from fedpace.link.wire.crc import crc32, crc32_combine
 from fedpace.vector import Vector
 
@@ -36,7 +37,7 @@ Part = bytes | npt.NDArray[np.generic]  # of a payload
 
 FIELDS = struct.Struct("<BBBBIII")  # the header but for its check word
 WORD = struct.Struct("<I")
-HEADER_BYTES = FIELDS.size + WORD.size
+HEADER_BYTES = HEAD_BYTES
 VERSION = 2
 U32_MAX = 2**32 - 1
 
@@ -121,12 +122,14 @@ class Header(NamedTuple):
 
 
 def build(kind: Kind, *payload: Part, flags: int = 0, aux: int = 0, round: int = 0, ref: int = 0) -> bytes:
-    """One frame, in one copy of the payload's contiguous parts."""
+    """One frame, in one copy of the payload's contiguous parts; in none where a long vector has room for the header."""
     parts = [memoryview(part) if isinstance(part, bytes) else part.data for part in payload]
     length = sum(part.nbytes for part in parts)
     require(length <= U32_MAX, "payload bytes", length, f"<= {U32_MAX}")
     fields = FIELDS.pack(VERSION, kind, flags, aux, round, ref, length)
-    return b"".join((fields, WORD.pack(_word(fields, *parts)), *parts))
+    head = fields + WORD.pack(_word(fields, *parts))
+    own = framed(payload[0], head) if len(payload) == 1 and isinstance(payload[0], np.ndarray) else None
+    return b"".join((head, *parts)) if own is None else own
 
 
 def _word(fields: bytes, *payload: memoryview) -> int:

@@ -7,7 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 from fedpace.aggregate.rows import SpilledRow
 from fedpace.algorithm import Algorithm
-from fedpace.client import ClientState, Delivery
+from fedpace.client import ClientState
 from fedpace.client.state import Memories
 from fedpace.link.wire.frame import Phantom
 from fedpace.record.run.reporter import Reported, reporter_of
@@ -15,11 +15,7 @@ from fedpace.record.store.tree import Adapter, Tree, TreeError, Typed, pack, unp
 from fedpace.server import Server, ServerState
 from fedpace.sim.simulation import Simulation
 from fedpace.sim.state import SimState
-from fedpace.sim.timeline import Phase, Timeline
 from fedpace.vector import Vector
-
-# What a handler is given, by phase; solves under way are sessions of their clients, never results.
-EVENTS = list[tuple[float, Phase, int, int, bool | int | float | Delivery | None]]
 
 
 @dataclass(slots=True)
@@ -73,11 +69,10 @@ def put_server(tree: Tree, server: Server, template: Any) -> Any:
 def _template(simulation: Simulation) -> Snapshot:
     """What `init` builds, with examples where a state is still empty."""
     server = simulation.server
-    events: Any = Typed(EVENTS)
     return Snapshot(
         server=_server_template(server),
         clients={0: client_template(server.algorithm, server.model)},
-        sim=SimState(line=Timeline(heap=events)),
+        sim=SimState(),
         reported=Reported(),
     )
 
