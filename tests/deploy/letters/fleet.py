@@ -28,8 +28,8 @@ Answers = Callable[[Letter], LetterAnswer | Undelivered]
 class Fleet:
     """Nodes and their letters. One letter is answered at every look, chosen by chance; its order is the seed's."""
 
-    def __init__(self, folder: Path, seed: int = 0) -> None:
-        self.folder, self.rng = folder, np.random.default_rng(seed)
+    def __init__(self, folder: Path, seed: int = 0, task: Any = TASK) -> None:
+        self.folder, self.rng, self.task = folder, np.random.default_rng(seed), task
         self.owners: dict[int, Owner] = {}
         self.answers: dict[int, Answers] = {
             FIRST_NODE + number: self.client(number) for number in range(CLIENTS)
@@ -44,8 +44,8 @@ class Fleet:
     def answer(self, number: int, letter: Letter) -> LetterAnswer:
         def make(memory: ClientMemory) -> Answering:
             owner = self.owners.get(number, Owner())
-            participant = BriefParticipant(TASK, number, owner)
-            return Answering(participant, memory, lambda: TASK)
+            participant = BriefParticipant(self.task, number, owner)
+            return Answering(participant, memory, lambda: self.task)
 
         return answered(letter, number, self.folder / f"client-{number}", make)
 
@@ -83,6 +83,6 @@ def serve_fleet(algorithm: Algorithm, fleet: Fleet, place: Path, **more: Any) ->
         options = {"clients": CLIENTS, "rounds": ROUNDS, "seed": SEED, "samples": SAMPLES}
         options |= {"wait_for": CLIENTS, "evaluate_every": None} | more
         async with asyncio.timeout(120):
-            return await serve_async(algorithm, TASK, transport, place, **options)
+            return await serve_async(algorithm, fleet.task, transport, place, **options)
 
     return asyncio.run(served())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.deploy.deployed import CLIENTS, ROUNDS, SEED, TASK, VARIANTS, made
 from tests.deploy.letters.fleet import FIRST_NODE, Fleet, serve_fleet
+from tests.deploy.test_personal import RULES, in_two_parts
 
 import fedpace
 from fedpace.deploy import Owner, replay
@@ -219,7 +220,7 @@ def test_a_client_app_that_fails_is_tried_again_and_not_for_ever(
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("defedavg_niid", "on Flower they cannot upload by themselves"),
+        ("defedavg_niid", "on Flower a client cannot start an upload"),
         ("favano", "a SuperNode takes no message while it trains"),
         ("quafl", "a SuperNode takes no message while it trains"),
     ],
@@ -230,12 +231,15 @@ def test_pacing_that_needs_a_standing_connection_is_refused(name: str, reason: s
     assert "\n" not in str(refused.value)
 
 
-def test_every_other_named_algorithm_is_taken_unless_it_is_personal() -> None:
-    for name in VARIANTS:
-        if not fits(name):
-            continue
-        if VARIANTS[name].personal is None:
-            require_request_and_reply(VARIANTS[name])
-            continue
-        with pytest.raises(ConfigError, match="on Flower a client has no model of its own"):
-            require_request_and_reply(VARIANTS[name])
+def test_every_other_named_algorithm_is_taken() -> None:
+    for name in filter(fits, VARIANTS):
+        require_request_and_reply(VARIANTS[name])
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_stays_on_a_client_is_in_its_folder_from_letter_to_letter(name: str, tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, task=in_two_parts())
+    run = serve_fleet(RULES[name], fleet, tmp_path / "server", in_order=True)
+    simulated = fedpace.simulate(RULES[name], in_two_parts(), rounds=ROUNDS, seed=SEED, evaluate_every=None)
+    assert run.model.tobytes() == simulated.model.tobytes() and run.layout == simulated.layout
+    assert replay(tmp_path / "server", in_two_parts()).different == ()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedpace.algorithm import Algorithm
+from fedpace.deploy.expectations import Patience
 from fedpace.deploy.flower.letters import PostOffice
 from fedpace.deploy.flower.places import study_name, study_place
 from fedpace.deploy.flower.transport import GridServer
@@ -22,6 +23,7 @@ from fedpace.sim.observer import Observer, StepRecord
 from fedpace.vector import Vector
 
 RESULT = "run.json"  # in a run's folder once it is over
+GRACE_S = 600.0  # one that starts has to reach every node anew, some seconds for each letter
 OWN = "fedpace's own transport (`fedpace serve`) has it"
 
 
@@ -57,19 +59,22 @@ def require_request_and_reply(algorithm: Algorithm) -> None:
     require(not polled, "pace", pace, silent)
     still = f"one that lets clients finish: a SuperNode takes no message while it trains; {OWN}"
     require(not isinstance(behaviour, Interruptible), "pace", pace, still)
-    whole = f"None: on Flower a client has no model of its own; {OWN}"
-    require(algorithm.personal is None, "personal", algorithm.personal, whole)
 
 
 def _study(project: Path, config: Mapping[str, Any]) -> StudyFolder:
     """run.toml and client.py of the app; what `flwr run --run-config` says goes before."""
     study = StudyFolder.read(project)
-    settings = replace(study.settings, folder=study_place(config))
+    settings = replace(study.settings, folder=study_place(config), patience=_patient(study.settings.patience))
     if algorithm := config.get("algorithm"):
         settings = replace(settings, algorithm=str(algorithm))
     if rounds := config.get("rounds"):
         settings = replace(settings, rounds=rounds)
     return StudyFolder(settings, study.program, settings.built(study.program.rules))
+
+
+def _patient(patience: Patience) -> Patience:
+    """A node says at once that it is gone; one that does not is waited for as long as a new ServerApp takes."""
+    return replace(patience, grace_s=max(patience.grace_s, GRACE_S))
 
 
 def _name(study: StudyFolder, name: str) -> str:
