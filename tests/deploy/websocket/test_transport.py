@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from websockets.asyncio.client import connect
 
 from deploy.faults import DOWN, UP, faulty
 from deploy.pairs import (
@@ -22,6 +23,7 @@ from deploy.pairs import (
 )
 from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected, ServerTransport
 from fedpace.deploy.websocket.client import WebsocketClient
+from fedpace.deploy.websocket.limits import START
 from fedpace.deploy.websocket.server import WebsocketServer
 from fedpace.errors import ConfigError
 
@@ -158,6 +160,20 @@ def test_a_server_that_ends_delivers_what_is_queued() -> None:
             assert await message(client) == b"the end"
             assert await client.next() == Disconnected(2, "the server ends")
             await client.close()
+
+    run(check())
+
+
+def test_a_server_that_ends_does_not_wait_for_one_that_greets_too_late() -> None:
+    """Its connection stood before the end, its hello came after everybody else was dismissed."""
+
+    async def check() -> None:
+        async with serving() as server, connect(f"ws://127.0.0.1:{server.address[1]}{PATH}") as late:
+            closing = asyncio.ensure_future(server.close())
+            await until(lambda: not server.is_open)
+            await late.send(HELLO)
+            await closing
+            assert server.rejected["closing"] == 1
 
     run(check())
 

@@ -67,6 +67,7 @@ class WebsocketServer:
         self._seats = Seats(self._gate, self._limits, spool, new_id, self._events.put)
         self._listener: Listener | None = None
         self._housekeeper: asyncio.Task[None] | None = None
+        self._closing = False
 
     @property
     def address(self) -> tuple[str, int]:
@@ -135,6 +136,7 @@ class WebsocketServer:
         """Stop listening, send what is queued, say goodbye; at most `closing_seconds`."""
         if self._listener is None:
             return
+        self._closing = True
         self._listener.close(close_connections=False)
         for seat in self._seats:
             self._seats.dismiss(seat.link.client, "the server ends")
@@ -217,6 +219,8 @@ class WebsocketServer:
             raise ViolationError(
                 "number", f"the certificate of client {certificate.client} says {hello.client}"
             )
+        if self._closing:  # its hello came after everyone was dismissed: nobody would end it
+            raise ViolationError("closing", "the server ends")
         self._gate.admit(hello.client, self._clock())
         seat = self._sit(hello, certificate)
         seat.conversation = conversation = Conversation(channel, seat.link, self._seats.deliver)
