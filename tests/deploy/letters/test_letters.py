@@ -219,7 +219,7 @@ def test_a_client_app_that_fails_is_tried_again_and_not_for_ever(
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("defedavg_niid", "on Flower they cannot upload by themselves"),
+        ("defedavg_niid", "on Flower a client cannot start an upload"),
         ("favano", "a SuperNode takes no message while it trains"),
         ("quafl", "a SuperNode takes no message while it trains"),
     ],
