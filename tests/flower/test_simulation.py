@@ -57,7 +57,7 @@ def test_polled_pacing_is_refused_in_one_line(simulation: Stage) -> None:
     run = simulation.begin("polled", "defedavg_niid()", ROUNDS, "--federation-config", FEDERATION)
     wait_until(simulation.has_failed, "the refusal")
     log = simulation.flwr("log", run, "stage", "--show")
-    assert "on Flower they cannot upload by themselves" in log
+    assert "on Flower a client cannot start an upload" in log
     assert not simulation.runs("polled").exists()
 
 

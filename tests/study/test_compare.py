@@ -153,7 +153,7 @@ def test_a_rule_that_was_edited_is_another_experiment() -> None:
     [
         ({"target": {"f1": 0.5}}, "target metric must be one of distance, loss"),
         ({"target": {"loss": 1.0, "accuracy": 1.0}}, "target must be one metric and its value"),
-        ({"target": {"accuracy": 90}}, "target accuracy must be a share in \\[0, 1\\]"),
+        ({"target": {"accuracy": 90}}, "target accuracy must be in \\[0, 1\\]"),
         ({"seeds": 0}, "seeds must be a whole number >= 1"),
         ({"seeds": [1, 1]}, "seeds must be a number of them, or different ones"),
         ({"baseline": "palin"}, "did you mean plain. baseline must be one of "),

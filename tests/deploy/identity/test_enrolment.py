@@ -57,7 +57,7 @@ def test_a_key_beside_the_bundle_is_found(study: Identities, tmp_path: Path) -> 
     moved.write_bytes(study.enrol(asked, 7, NOW).read_bytes())
     assert read_bundle(moved).key_path == key
     key.unlink()
-    with pytest.raises(ConfigError, match="the key of .* must be in it or beside it"):
+    with pytest.raises(ConfigError, match="the private key of .* must be in it or next to it"):
         read_bundle(moved)
 
 
