@@ -22,11 +22,13 @@ from deploy.pairs import (
     until,
 )
 from fedpace.deploy.transport import Arrived, ClientTransport, Connected, Disconnected, ServerTransport
+from fedpace.deploy.websocket.addresses import PATH
 from fedpace.deploy.websocket.client import WebsocketClient
-from fedpace.deploy.websocket.limits import START
 from fedpace.deploy.websocket.server import WebsocketServer
+from fedpace.deploy.websocket.wire import NO_LINK, START, HelloFrame, greeting_bytes, seal
 from fedpace.errors import ConfigError
 
+HELLO = greeting_bytes(HelloFrame(0, b"m" * 16, NO_LINK, START))
 ONE_MIB = bytes(range(256)) * 4096
 
 
@@ -170,8 +172,8 @@ def test_a_server_that_ends_does_not_wait_for_one_that_greets_too_late() -> None
     async def check() -> None:
         async with serving() as server, connect(f"ws://127.0.0.1:{server.address[1]}{PATH}") as late:
             closing = asyncio.ensure_future(server.close())
-            await until(lambda: not server.is_open)
-            await late.send(HELLO)
+            await asyncio.sleep(0)
+            await late.send(seal(HELLO))
             await closing
             assert server.rejected["closing"] == 1
 
