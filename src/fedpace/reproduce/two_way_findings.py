@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import replace
 
-from fedpace.reproduce.comparison import Comparison, Measure, above, final_accuracy, no_worse
+from fedpace.reproduce.comparison import Comparison, Measure, above, final_accuracy, no_worse, times
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_run, not_tested
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results, SeedSpread
@@ -166,9 +166,10 @@ def _fedcams(results: Results, place: Place) -> Finding:
         return replace(not_run(claim, published), source=ClaimSource.TOY)
     ours, full = (accuracy(results, place, m) for m in ("FedCAMS 1/8", "FedAMS"))
     ratio = traffic(results, place, "FedAMS", "up") / traffic(results, place, "FedCAMS 1/8", "up")
+    names = [name_of(place, method) for method in ("FedAMS", "FedCAMS 1/8")]
     comparisons = (
         _within_a_point(results, place, "FedCAMS 1/8", "FedAMS"),
-        _times(results, place, 6.0, "FedAMS", "FedCAMS 1/8", _uploaded),
+        times(results, *names, 6.0, _uploaded, "FedAMS above 6 times FedCAMS 1/8"),
     )
     text = f"{ours:.1f} % against {full:.1f} %, uploads {ratio:.1f} times smaller"
     return Finding(
@@ -178,15 +179,6 @@ def _fedcams(results: Results, place: Place) -> Finding:
 
 def _within_a_point(results: Results, place: Place, method: str, other: str) -> Comparison:
     return no_worse(results, name_of(place, method), name_of(place, other), final_accuracy(LAST), POINT)
-
-
-def _times(
-    results: Results, place: Place, times: float, more: str, less: str, measure: Measure
-) -> Comparison:
-    """One method spends more than so many times what another does."""
-    plain = above(results, name_of(place, more), name_of(place, less), measure)
-    allowed = tuple(times * value for value in plain.smaller)
-    return Comparison(f"{more} above {times:g} times {less}", plain.seeds, plain.larger, allowed)
 
 
 def _uploaded(outcome: Outcome) -> float:
@@ -200,9 +192,10 @@ def _both_ways(results: Results, place: Place) -> Finding:
     ours, cams = (accuracy(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8"))
     sent = {m: traffic(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8", "FedAvg")}
     text = f"{ours:.1f} % against {cams:.1f} %; " + ", ".join(f"{m} {v:.1f} MB" for m, v in sent.items())
+    names = [name_of(place, method) for method in ("FedCAMS 1/8", "two_way 1/8")]
     comparisons = (
         _within_a_point(results, place, "two_way 1/8", "FedCAMS 1/8"),
-        _times(results, place, 2.0, "FedCAMS 1/8", "two_way 1/8", _megabytes),
+        times(results, *names, 2.0, _megabytes, "FedCAMS 1/8 above 2 times two_way 1/8"),
     )
     return Finding(claim, OWN, text, comparisons=comparisons, family=where(place))
 
