@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from fedpace import algorithms, simulate
 from fedpace.reproduce import fedgm_autonomous
 from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.judgement import settled
+from fedpace.reproduce.longer_steps import LongerSteps
 from fedpace.reproduce.results import Results
+from fedpace.tasks import quadratics
 from fedpace.theory import stability_limit
 
 from .conftest import outcome, results
@@ -35,3 +42,17 @@ def test_the_printed_form_is_judged_beside_the_other() -> None:
     told = {claim.claim: claim.verdict for claim in found if claim.verdict is not Verdict.NOT_RUN}
     assert list(told.values()) == [Verdict.REPRODUCED]
     assert next(iter(told)).endswith("as printed")
+
+
+def test_counting_steps_makes_the_step_of_fedprox_longer_and_nothing_else() -> None:
+    """K = 2 and alpha = lr mu = 1/2: ||a||_1 = 1 + 1/2, so the step grows by 2 / 1.5. Without mu it is FedAvg's."""
+    task = quadratics([1.0, 3.0])
+    work = {"client_lr": 0.5, "steps": 2, "batch_size": None}
+
+    def first(prox_mu: float, rule: object | None = None) -> float:
+        algorithm = algorithms.fedprox(prox_mu=prox_mu, **work)
+        changed = algorithm if rule is None else replace(algorithm, aggregate=rule)
+        return float(simulate(changed, task, rounds=1).model[0])
+
+    assert first(1.0, LongerSteps()) == pytest.approx(first(1.0) * 2 / 1.5, rel=1e-14)
+    assert first(0.0, LongerSteps()) == first(0.0)
