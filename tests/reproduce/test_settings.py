@@ -8,9 +8,11 @@ import pytest
 
 from fedpace import algorithms, simulate
 from fedpace.reproduce import fedgm_autonomous
+from fedpace.reproduce.defedavg import ASYSG_N, algorithm
 from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.longer_steps import LongerSteps
+from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.tasks import quadratics
 from fedpace.theory import stability_limit
@@ -56,3 +58,20 @@ def test_counting_steps_makes_the_step_of_fedprox_longer_and_nothing_else() -> N
 
     assert first(1.0, LongerSteps()) == pytest.approx(first(1.0) * 2 / 1.5, rel=1e-14)
     assert first(0.0, LongerSteps()) == first(0.0)
+
+
+def test_clients_that_train_only_when_sampled_train_less_often() -> None:
+    """Two draws a step among five clients, all of whom train all the time otherwise."""
+    task = quadratics([1.0, 2.0, 3.0, 4.0, 5.0])
+
+    def trainings(energy_saving: bool) -> int:
+        rule = algorithms.defedavg_niid(draws=2, steps=1, batch_size=None, energy_saving=energy_saving)
+        return Outcome.of(simulate(rule, task, rounds=20), "finished").sessions
+
+    assert trainings(energy_saving=True) < trainings(energy_saving=False) <= 5 * 21
+
+
+def test_asysg_reads_one_gradient_of_each_of_n_active_clients() -> None:
+    rule = algorithm(ASYSG_N, "iid", 20, (0.1, None))
+    assert (rule.pace.buffer, rule.pace.concurrency, rule.local.steps, rule.local.lr) == (20, 20, 1, 1.0)
+    assert rule.server_opt.lr == 0.1
