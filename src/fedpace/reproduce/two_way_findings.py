@@ -6,47 +6,54 @@ claim is about, a rival has what it had learned when it had sent as much.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from dataclasses import replace
 
-from fedpace.reproduce.comparison import Comparison, Measure, above, final_accuracy, no_worse, times
+from fedpace.reproduce.comparison import Comparison, above, final_accuracy, no_worse, times
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_run, not_tested
-from fedpace.reproduce.outcome import Evaluation, Outcome
+from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
+from fedpace.reproduce.two_way_budgets import COSTS, at_budget, at_equal_seconds, budget_of, to_target
 from fedpace.reproduce.two_way_cells import (
     BASELINES,
     LAST,
     PLACES,
+    SCALES,
     SUGGESTED,
     TAU_EF21,
     TAU_NLA,
     Place,
     name_of,
+    where,
 )
+from fedpace.reproduce.two_way_tuned import EVERYWHERE, missing, ran
 
 POINT = 1.0  # of accuracy: the margin of the claims that say "within a point"
+SHOWN = tuple(place for place in PLACES if place.data == "Fashion-MNIST")
 RARELY = 0.01  # of the uploads: a rule that fires less often was not tested
-COSTS: dict[str, Callable[[Evaluation], float]] = {
-    "both ways": lambda point: float(point.bytes),
-    "up": lambda point: float(point.bytes_up),
-}
 
 
 def findings(edition: str, results: Results) -> list[Finding]:
     published = [
-        *(_at_equal_bytes(results, place, "FedNLAA", "up", "Figures 1, 3") for place in PLACES),
-        *(_at_equal_bytes(results, place, "FedACA 1/8", "up", "Figures 2, 4") for place in PLACES),
+        *(_at_equal_bytes(results, place, "FedNLAA", "up", "Figures 1, 3") for place in EVERYWHERE),
+        *(_at_equal_bytes(results, place, "FedACA 1/8", "up", "Figures 2, 4") for place in EVERYWHERE),
         *(
             _at_equal_bytes(results, place, "FedBACA 1/8", side, "Figures 2, 4")
-            for place in PLACES
+            for place in EVERYWHERE
+            for side in COSTS
+        ),
+        *(
+            to_target(results, place, "FedBACA 1/8", side, "Figures 2, 4")
+            for place in SHOWN
             for side in COSTS
         ),
     ]
+    clients = SCALES[edition].work["clients_per_round"]
+    timed = [at_equal_seconds(results, place, "FedBACA 1/8", clients) for place in SHOWN]
     checks = (_fewest, _aa, _threshold, _fedcams, _both_ways, _literal, _lazy)
-    own = [check(results, place) for check in checks for place in PLACES if place[0] == "Fashion-MNIST"]
+    own = [check(results, place) for check in checks for place in SHOWN]
     cnn = not_run("the same with a CNN (Figures 1-4, 13-20)", "as for the MLP", "a CNN takes hours.")
-    return [*published, *own, cnn]
+    return [*published, *own, *timed, cnn]
 
 
 def accuracy(results: Results, place: Place, method: str) -> SeedSpread:
@@ -71,43 +78,25 @@ def _missing(results: Results, place: Place, *methods: str) -> bool:
     return not results.have(*(name_of(place, method) for method in methods))
 
 
-def where(place: Place) -> str:
-    return f"{place[0]}, {place[1]}"
-
-
 def _at_equal_bytes(results: Results, place: Place, method: str, side: str, figures: str) -> Finding:
     claim = (
         f"{method} is more accurate than FedAvg, FedAdam and FedAMS at equal bytes {side} ({where(place)})"
     )
-    if _missing(results, place, method, *BASELINES):
+    if missing(results, place, method, *BASELINES):
         return not_run(claim, figures)
-    rate = firing(results, place, method)
-    budget = budget_of(results, name_of(place, method), side)
-    measure = at_budget(budget, side)
-    ends = {m: results.spread(name_of(place, m), measure) for m in (method, *BASELINES)}
+    names = {m: ran(results, place, m) for m in (method, *BASELINES)}
+    rate = results.spread(names[method], _fired).mean
+    budget = budget_of(results, names[method], COSTS[side])
+    measure = at_budget(budget, COSTS[side])
+    ends = {m: results.spread(name, measure) for m, name in names.items()}
     text = f"after {budget / 1e6:.1f} MB: " + ", ".join(f"{m} {value:.1f} %" for m, value in ends.items())
     if method == "FedNLAA" and rate < RARELY:
         return not_tested(claim, figures, text, f"NLA fired in {rate:.1%} of uploads.")
     note = f"its rule fired in {rate:.1%} of uploads" + (
         ": what is tested is compression with error feedback, as in FedCAMS." if rate < RARELY else "."
     )
-    better = tuple(above(results, name_of(place, method), name_of(place, m), measure) for m in BASELINES)
+    better = tuple(above(results, names[method], names[m], measure) for m in BASELINES)
     return Finding(claim, figures, text, note=note, comparisons=better, family=f"{figures}, {where(place)}")
-
-
-def budget_of(results: Results, name: str, side: str) -> float:
-    """The bytes that a cell sends in a run, on average."""
-    return statistics.fmean(COSTS[side](outcome.points[-1]) for outcome in results.of(name))
-
-
-def at_budget(budget: float, side: str) -> Measure:
-    """Accuracy in percent, the mean of the last evaluations before so many bytes were sent."""
-
-    def measure(outcome: Outcome) -> float | None:
-        within = [p.metrics["accuracy"] for p in outcome.points if COSTS[side](p) <= 1.0001 * budget]
-        return 100 * statistics.fmean(within[-LAST:]) if within else None
-
-    return measure
 
 
 def _fewest(results: Results, place: Place) -> Finding:
