@@ -115,7 +115,7 @@ def _reduced(results: Results, place: str) -> Finding:
     pairs = [[name_of(place, method, "momentum", e) for method in (REDUCED, "FedNova")] for e in EPOCHS]
     if not results.have(*(name for pair in pairs for name in pair)):
         return not_run(claim, OWN)
-    better = tuple(above(results, *pair, final_accuracy(LAST)) for pair in pairs)
+    better = tuple(above(results, reduced, plain, final_accuracy(LAST)) for reduced, plain in pairs)
     ours = ", ".join(
         f"{one.difference.mean:+.2f} points ({e})" for one, e in zip(better, EPOCHS, strict=True)
     )

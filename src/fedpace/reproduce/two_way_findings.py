@@ -155,10 +155,10 @@ def _fedcams(results: Results, place: Place) -> Finding:
         return replace(not_run(claim, published), source=ClaimSource.TOY)
     ours, full = (accuracy(results, place, m) for m in ("FedCAMS 1/8", "FedAMS"))
     ratio = traffic(results, place, "FedAMS", "up") / traffic(results, place, "FedCAMS 1/8", "up")
-    names = [name_of(place, method) for method in ("FedAMS", "FedCAMS 1/8")]
+    more, less = (name_of(place, method) for method in ("FedAMS", "FedCAMS 1/8"))
     comparisons = (
         _within_a_point(results, place, "FedCAMS 1/8", "FedAMS"),
-        times(results, *names, 6.0, _uploaded, "FedAMS above 6 times FedCAMS 1/8"),
+        times(results, more, less, 6.0, _uploaded, "FedAMS above 6 times FedCAMS 1/8"),
     )
     text = f"{ours:.1f} % against {full:.1f} %, uploads {ratio:.1f} times smaller"
     return Finding(
@@ -181,10 +181,10 @@ def _both_ways(results: Results, place: Place) -> Finding:
     ours, cams = (accuracy(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8"))
     sent = {m: traffic(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8", "FedAvg")}
     text = f"{ours:.1f} % against {cams:.1f} %; " + ", ".join(f"{m} {v:.1f} MB" for m, v in sent.items())
-    names = [name_of(place, method) for method in ("FedCAMS 1/8", "two_way 1/8")]
+    more, less = (name_of(place, method) for method in ("FedCAMS 1/8", "two_way 1/8"))
     comparisons = (
         _within_a_point(results, place, "two_way 1/8", "FedCAMS 1/8"),
-        times(results, *names, 2.0, _megabytes, "FedCAMS 1/8 above 2 times two_way 1/8"),
+        times(results, more, less, 2.0, _megabytes, "FedCAMS 1/8 above 2 times two_way 1/8"),
     )
     return Finding(claim, OWN, text, comparisons=comparisons, family=where(place))
 

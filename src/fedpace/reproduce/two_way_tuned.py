@@ -11,6 +11,7 @@ from typing import Any
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
+from fedpace.pace import Rounds
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tuning import Grid, final_accuracy
@@ -94,7 +95,7 @@ def _at(edition: str, place: Place, method: str, chosen: Cell) -> Cell:
     """A chosen setting at another place, for every seed."""
     rule = chosen.algorithm
     if place.participation == ALL:
-        rule = replace(rule, pace=replace(rule.pace, clients_per_round=None))
+        rule = replace(rule, pace=Rounds())
     return cell_at(edition, tuned(place, method), place, rule)
 
 
