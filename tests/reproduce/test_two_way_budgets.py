@@ -10,12 +10,12 @@ from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way_budgets import seconds_on_a_link, to_target
-from fedpace.reproduce.two_way_cells import BASELINES, Place
+from fedpace.reproduce.two_way_cells import BASELINES, DataSplit
 from fedpace.reproduce.two_way_tuned import ALL, EVERYWHERE, TUNED, cells, grids, ran, tuned
 
 from .conftest import outcome, results
 
-IID = Place("Fashion-MNIST", "iid")
+IID = DataSplit("Fashion-MNIST", "iid")
 CHOICES = {grid.name: (grid.rates[0], grid.others[-1]) for grid in grids("quick")}
 
 
@@ -23,7 +23,7 @@ def test_a_choice_serves_every_place_of_its_split() -> None:
     names = {cell.name: cell for cell in cells("quick", Results(choices=CHOICES))}
     judged = [names[tuned(place, method)] for place in EVERYWHERE for method in TUNED]
     assert all(cell.seeds is None for cell in judged)
-    full = names[tuned(Place("Fashion-MNIST", "iid", ALL), "FedBACA 1/8")]
+    full = names[tuned(DataSplit("Fashion-MNIST", "iid", ALL), "FedBACA 1/8")]
     half = names[tuned(IID, "FedBACA 1/8")]
     assert (full.algorithm.pace.clients_per_round, half.algorithm.pace.clients_per_round) == (None, 10)
     assert full.algorithm.server_opt == half.algorithm.server_opt
@@ -63,7 +63,7 @@ def test_seconds_on_a_link_are_training_and_one_clients_share_of_the_bytes() -> 
 
 
 def test_the_page_has_a_table_for_full_participation_when_it_was_run() -> None:
-    place = Place("Fashion-MNIST", "iid", ALL)
+    place = DataSplit("Fashion-MNIST", "iid", ALL)
     traffic = {side: {"value_bits": 1.0, "index_bits": 0.0, "firing_rate": 0.0} for side in ("up", "down")}
     made = results({tuned(place, "FedAvg"): [outcome([0.5], traffic=traffic)]})
     [table] = two_way_bits.tables("quick", made)

@@ -19,7 +19,7 @@ from fedpace.reproduce.two_way_cells import (
     METHODS,
     PARTITION,
     SUGGESTED,
-    Place,
+    DataSplit,
     name_of,
     where,
 )
@@ -51,7 +51,7 @@ def tables(edition: str, results: Results) -> list[Table]:
     ]
 
 
-def _ran(results: Results, place: Place) -> dict[str, str]:
+def _ran(results: Results, place: DataSplit) -> dict[str, str]:
     """The cells of a place by their labels."""
     plain = {m: name_of(place, m) for m in (*BASELINES, *METHODS, SUGGESTED)}
     every = plain | {f"{m}, tuned": tuned(place, m) for m in TUNED}
@@ -83,11 +83,11 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     with draw.style():
         figure, (row,) = draw.sheet(2, width=6.0, height=4.0)
         for axes, split in zip(row, PARTITION, strict=True):
-            _against_bytes(axes, results, Place("Fashion-MNIST", split))
+            _against_bytes(axes, results, DataSplit("Fashion-MNIST", split))
     return {"bits": figure}
 
 
-def _against_bytes(axes: Axes, results: Results, place: Place) -> None:
+def _against_bytes(axes: Axes, results: Results, place: DataSplit) -> None:
     shown = ("FedAvg", "FedAMS", "FedCAMS 1/8", "FedNLAA", "FedBNLACA 1/8", "two_way 1/8", "two_way 1/32")
     draw.curves(axes, results, {method: name_of(place, method) for method in shown}, draw.megabytes)
     axes.set_xscale("log")

@@ -9,7 +9,7 @@ from fedpace.reproduce.comparison import Measure, above, cheaper
 from fedpace.reproduce.experiment import OWN, Finding, not_run
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.two_way_cells import BASELINES, LAST, Place, where
+from fedpace.reproduce.two_way_cells import BASELINES, LAST, DataSplit, where
 from fedpace.reproduce.two_way_tuned import missing, ran
 
 Cost = Callable[[Evaluation], float]
@@ -42,7 +42,7 @@ def seconds_on_a_link(clients: int) -> Cost:
     return lambda point: point.version * TRAINING_S + point.bytes / clients / LINK_BYTES_S
 
 
-def to_target(results: Results, place: Place, method: str, side: str, figures: str) -> Finding:
+def to_target(results: Results, place: DataSplit, method: str, side: str, figures: str) -> Finding:
     target = TARGETS[place.split]
     claim = (
         f"{method} needs fewer bytes {side} to {target:.0%} than FedAvg, FedAdam and FedAMS ({where(place)})"
@@ -59,7 +59,7 @@ def to_target(results: Results, place: Place, method: str, side: str, figures: s
     return Finding(claim, figures, text, comparisons=fewer, family=f"{figures}, {where(place)}")
 
 
-def at_equal_seconds(results: Results, place: Place, method: str, clients: int) -> Finding:
+def at_equal_seconds(results: Results, place: DataSplit, method: str, clients: int) -> Finding:
     claim = f"{method} is more accurate than FedAvg, FedAdam and FedAMS at equal seconds on 1 Mbit/s ({where(place)})"
     if missing(results, place, method, *BASELINES):
         return not_run(claim, OWN)

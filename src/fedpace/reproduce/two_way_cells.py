@@ -17,7 +17,7 @@ PARTITION = {"iid": "iid", "non-iid": "shards:2"}
 DATA = {"Fashion-MNIST": "fashion-mnist", "MNIST": "mnist"}
 
 
-class Place(NamedTuple):
+class DataSplit(NamedTuple):
     """Where methods are compared; half of the clients in a round unless it says otherwise."""
 
     data: str
@@ -25,7 +25,7 @@ class Place(NamedTuple):
     participation: str = ""
 
 
-PLACES: tuple[Place, ...] = tuple(Place(data, split) for data in DATA for split in PARTITION)
+PLACES: tuple[DataSplit, ...] = tuple(DataSplit(data, split) for data in DATA for split in PARTITION)
 BASELINES = ("FedAvg", "FedAdam", "FedAMS")
 RATES: Mapping[str, tuple[float, ...]] = {"FedAvg": (1.0,), "FedAdam": (0.01, 0.03), "FedAMS": (0.03, 0.1)}
 SUGGESTED = "FedNLAA, suggested C"
@@ -117,14 +117,14 @@ def grids(edition: str) -> list[Grid]:
     return [_grid(edition, place, method) for place in PLACES for method in BASELINES]
 
 
-def _grid(edition: str, place: Place, method: str) -> Grid:
+def _grid(edition: str, place: DataSplit, method: str) -> Grid:
     def cell(rate: float, _: str) -> Cell:
         return cell_at(edition, _tuning(place, method, rate), place, _baseline(edition, method, rate), 1)
 
     return Grid(name_of(place, method), RATES[method], cell, final_accuracy(LAST))
 
 
-def _rules(edition: str, place: Place, known: Results) -> dict[str, Algorithm]:
+def _rules(edition: str, place: DataSplit, known: Results) -> dict[str, Algorithm]:
     """The methods whose server rate is known by now."""
     scale = SCALES[edition]
     chosen = {m: lr for m in BASELINES if (lr := _rate(edition, place, m, known)) is not None}
@@ -147,12 +147,12 @@ def _baseline(edition: str, method: str, rate: float) -> Algorithm:
     )
 
 
-def _rate(edition: str, place: Place, method: str, known: Results) -> float | None:
+def _rate(edition: str, place: DataSplit, method: str, known: Results) -> float | None:
     chosen = _grid(edition, place, method).chosen(known)
     return None if chosen is None else float(chosen.name.split()[-1])
 
 
-def cell_at(edition: str, label: str, place: Place, rule: Algorithm, seeds: int | None = None) -> Cell:
+def cell_at(edition: str, label: str, place: DataSplit, rule: Algorithm, seeds: int | None = None) -> Cell:
     scale = SCALES[edition]
     return Cell(
         name=label,
@@ -164,13 +164,13 @@ def cell_at(edition: str, label: str, place: Place, rule: Algorithm, seeds: int 
     )
 
 
-def _tuning(place: Place, method: str, rate: float) -> str:
+def _tuning(place: DataSplit, method: str, rate: float) -> str:
     return f"rates {name_of(place, method)} {rate:g}"
 
 
-def name_of(place: Place, method: str) -> str:
+def name_of(place: DataSplit, method: str) -> str:
     return f"{' '.join(filter(None, place))} {method}"
 
 
-def where(place: Place) -> str:
+def where(place: DataSplit) -> str:
     return ", ".join(filter(None, place))

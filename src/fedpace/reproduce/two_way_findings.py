@@ -22,7 +22,7 @@ from fedpace.reproduce.two_way_cells import (
     SUGGESTED,
     TAU_EF21,
     TAU_NLA,
-    Place,
+    DataSplit,
     name_of,
     where,
 )
@@ -56,11 +56,11 @@ def findings(edition: str, results: Results) -> list[Finding]:
     return [*published, *own, *timed, cnn]
 
 
-def accuracy(results: Results, place: Place, method: str) -> SeedSpread:
+def accuracy(results: Results, place: DataSplit, method: str) -> SeedSpread:
     return results.final(name_of(place, method), last=LAST)
 
 
-def traffic(results: Results, place: Place, method: str, side: str = "both") -> float:
+def traffic(results: Results, place: DataSplit, method: str, side: str = "both") -> float:
     """Megabytes until the end."""
     measures: dict[str, Callable[[Outcome], float]] = {
         "both": lambda outcome: (outcome.bytes_up + outcome.bytes_down) / 1e6,
@@ -70,15 +70,15 @@ def traffic(results: Results, place: Place, method: str, side: str = "both") -> 
     return results.spread(name_of(place, method), measures[side]).mean
 
 
-def firing(results: Results, place: Place, method: str) -> float:
+def firing(results: Results, place: DataSplit, method: str) -> float:
     return results.spread(name_of(place, method), lambda o: o.traffic["up"]["firing_rate"]).mean
 
 
-def _missing(results: Results, place: Place, *methods: str) -> bool:
+def _missing(results: Results, place: DataSplit, *methods: str) -> bool:
     return not results.have(*(name_of(place, method) for method in methods))
 
 
-def _at_equal_bytes(results: Results, place: Place, method: str, side: str, figures: str) -> Finding:
+def _at_equal_bytes(results: Results, place: DataSplit, method: str, side: str, figures: str) -> Finding:
     claim = (
         f"{method} is more accurate than FedAvg, FedAdam and FedAMS at equal bytes {side} ({where(place)})"
     )
@@ -99,7 +99,7 @@ def _at_equal_bytes(results: Results, place: Place, method: str, side: str, figu
     return Finding(claim, figures, text, note=note, comparisons=better, family=f"{figures}, {where(place)}")
 
 
-def _fewest(results: Results, place: Place) -> Finding:
+def _fewest(results: Results, place: DataSplit) -> Finding:
     claim = f"FedNLACA and FedBNLACA need few bits, FedBNLACA fewest ({where(place)})"
     names = ("FedNLAA", "FedNLACA 1/8", "FedBNLACA 1/8")
     if _missing(results, place, "FedAMS", *names):
@@ -116,7 +116,7 @@ def _megabytes(outcome: Outcome) -> float:
     return (outcome.bytes_up + outcome.bytes_down) / 1e6
 
 
-def _aa(results: Results, place: Place) -> Finding:
+def _aa(results: Results, place: DataSplit) -> Finding:
     claim = f"FedAA converges faster than FedAvg, FedAdam and FedAMS ({where(place)})"
     if _missing(results, place, "FedAA", *BASELINES):
         return not_run(claim, "Figures 2, 4")
@@ -134,7 +134,7 @@ def _first_half(outcome: Outcome) -> float:
     return 100 * sum(values) / len(values)
 
 
-def _threshold(results: Results, place: Place) -> Finding:
+def _threshold(results: Results, place: DataSplit) -> Finding:
     claim = f"the suggested size of C, sqrt(alpha log m)/m, makes NLA save ({where(place)})"
     if _missing(results, place, SUGGESTED):
         return not_run(claim, "text")
@@ -148,7 +148,7 @@ def _threshold(results: Results, place: Place) -> Finding:
     return not_tested(claim, "text", text, why)
 
 
-def _fedcams(results: Results, place: Place) -> Finding:
+def _fedcams(results: Results, place: DataSplit) -> Finding:
     claim = f"FedCAMS at 1/8 within a point of FedAMS at 6 times smaller uploads ({where(place)})"
     published = "expected from a toy study"
     if _missing(results, place, "FedCAMS 1/8", "FedAMS"):
@@ -166,7 +166,7 @@ def _fedcams(results: Results, place: Place) -> Finding:
     )
 
 
-def _within_a_point(results: Results, place: Place, method: str, other: str) -> Comparison:
+def _within_a_point(results: Results, place: DataSplit, method: str, other: str) -> Comparison:
     return no_worse(results, name_of(place, method), name_of(place, other), final_accuracy(LAST), POINT)
 
 
@@ -174,7 +174,7 @@ def _uploaded(outcome: Outcome) -> float:
     return outcome.bytes_up / 1e6
 
 
-def _both_ways(results: Results, place: Place) -> Finding:
+def _both_ways(results: Results, place: DataSplit) -> Finding:
     claim = f"two_way within a point of FedCAMS at less than half of the total bytes ({where(place)})"
     if _missing(results, place, "two_way 1/8", "FedCAMS 1/8", "FedAvg"):
         return not_run(claim, OWN)
@@ -189,7 +189,7 @@ def _both_ways(results: Results, place: Place) -> Finding:
     return Finding(claim, OWN, text, comparisons=comparisons, family=where(place))
 
 
-def _literal(results: Results, place: Place) -> Finding:
+def _literal(results: Results, place: DataSplit) -> Finding:
     claim = f"compressing the model itself on the way down (Algorithm 2) loses to sending differences ({where(place)})"
     names = ("FedBNLACA 1/8", "two_way 1/8", "FedBNLACA 1/32", "two_way 1/32")
     if _missing(results, place, *names):
@@ -203,7 +203,7 @@ def _literal(results: Results, place: Place) -> Finding:
     return Finding(claim, OWN, text, comparisons=better, family=where(place))
 
 
-def _lazy(results: Results, place: Place) -> Finding:
+def _lazy(results: Results, place: DataSplit) -> Finding:
     claim = f"lazy two_way (EF21, tau {TAU_EF21}) skips a fifth of the uploads without losing a point ({where(place)})"
     tried = ("two_way 1/8 lazy", "two_way 1/8 lazy, tau 0.5")
     if _missing(results, place, *tried, "two_way 1/8", "FedNLACA 1/8"):

@@ -22,13 +22,16 @@ from fedpace.reproduce.two_way_cells import (
     PARTITION,
     PLACES,
     SCALES,
-    Place,
+    DataSplit,
     cell_at,
     name_of,
 )
 
 ALL = "all clients"
-EVERYWHERE: tuple[Place, ...] = (*PLACES, *(Place("Fashion-MNIST", split, ALL) for split in PARTITION))
+EVERYWHERE: tuple[DataSplit, ...] = (
+    *PLACES,
+    *(DataSplit("Fashion-MNIST", split, ALL) for split in PARTITION),
+)
 SERVER_RATES = (0.03, 0.1, 0.3)  # for eps = 1e-3
 SMALLER = {1e-3: 1.0, 1e-7: 0.1}  # factor of the rates by eps: below 1e-5 or so steps adapt, and are larger
 MOMENTA = (0.9, 0.0)  # b1
@@ -60,7 +63,7 @@ def grids(edition: str) -> list[Grid]:
 
 
 def _grid(edition: str, split: str, method: str) -> Grid:
-    place = Place("Fashion-MNIST", split)
+    place = DataSplit("Fashion-MNIST", split)
 
     def cell(rate: float, others: str) -> Cell:
         label = f"grid {tuned(place, method)}, rate {rate:g}{others}"
@@ -91,7 +94,7 @@ def _rule(edition: str, method: str, rate: float, others: str) -> Algorithm:
     return made
 
 
-def _at(edition: str, place: Place, method: str, chosen: Cell) -> Cell:
+def _at(edition: str, place: DataSplit, method: str, chosen: Cell) -> Cell:
     """A chosen setting at another place, for every seed."""
     rule = chosen.algorithm
     if place.participation == ALL:
@@ -99,14 +102,14 @@ def _at(edition: str, place: Place, method: str, chosen: Cell) -> Cell:
     return cell_at(edition, tuned(place, method), place, rule)
 
 
-def tuned(place: Place, method: str) -> str:
+def tuned(place: DataSplit, method: str) -> str:
     return f"tuned {name_of(place, method)}"
 
 
-def ran(results: Results, place: Place, method: str) -> str:
+def ran(results: Results, place: DataSplit, method: str) -> str:
     """The tuned cell where all of the place's were run, else that of the first version."""
     return (tuned if results.have(*(tuned(place, each) for each in TUNED)) else name_of)(place, method)
 
 
-def missing(results: Results, place: Place, *methods: str) -> bool:
+def missing(results: Results, place: DataSplit, *methods: str) -> bool:
     return not results.have(*(ran(results, place, method) for method in methods))
