@@ -41,6 +41,11 @@ def test_the_p_of_two_pairs_is_that_of_the_cauchy_distribution() -> None:
     assert sides(1.0, 3.0).p == pytest.approx(1 - 2 * math.atan(2) / math.pi)
 
 
+def test_two_pairs_decide_nothing() -> None:
+    assert sides(2.0, 2.01).p < 0.01
+    assert verdict(claim(sides(2.0, 2.01))) is Verdict.UNDECIDED
+
+
 def test_a_claim_of_several_comparisons_is_as_strong_as_its_weakest() -> None:
     strong, weak = sides(2.0, 2.1, 2.2), sides(1.0, 2.0, 3.0)
     [found] = settled("quick", [claim(strong, weak)])
