@@ -105,8 +105,8 @@ def test_a_run_that_missed_the_target_counts_with_all_it_spent() -> None:
 
 
 def test_costs_are_compared_as_ratios() -> None:
-    """The target after 1 and 2 evaluations, on two seeds: a ratio of 2 exactly."""
-    made = results({"fast": [outcome([0.6])] * 2, "slow": [outcome([0.1, 0.6])] * 2})
+    """The target after 1 and 2 evaluations, on three seeds: a ratio of 2 exactly."""
+    made = results({"fast": [outcome([0.6])] * 3, "slow": [outcome([0.1, 0.6])] * 3})
     found = cheaper(made, "fast", "slow", 0.5, lambda point: point.seconds)
     assert found.interval == pytest.approx((2.0, 2.0))
     assert verdict(claim(found)) is Verdict.REPRODUCED
