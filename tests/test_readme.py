@@ -68,7 +68,7 @@ PAPERS = {
     "FedGM": ("fedgm-family", "fedgm-large-lr", "fedgm-multistage", "fedgm-autonomous"),
     "DeFedAvg": ("defedavg-table1", "defedavg-speedup"),
     "bidirectional compression": ("two-way-bits",),
-    "CA2FL": ("ca2fl-accuracy", "ca2fl-delay"),
+    "CA2FL": ("ca2fl-accuracy", "ca2fl-delay", "ca2fl-sensitivity"),
     "our own claims": ("two-way-defaults", "combined-methods", "robustness"),
 }
 

@@ -41,6 +41,11 @@ def test_the_p_of_two_pairs_is_that_of_the_cauchy_distribution() -> None:
     assert sides(1.0, 3.0).p == pytest.approx(1 - 2 * math.atan(2) / math.pi)
 
 
+def test_two_pairs_decide_nothing() -> None:
+    assert sides(2.0, 2.01).p < 0.01
+    assert verdict(claim(sides(2.0, 2.01))) is Verdict.UNDECIDED
+
+
 def test_a_claim_of_several_comparisons_is_as_strong_as_its_weakest() -> None:
     strong, weak = sides(2.0, 2.1, 2.2), sides(1.0, 2.0, 3.0)
     [found] = settled("quick", [claim(strong, weak)])
@@ -100,8 +105,8 @@ def test_a_run_that_missed_the_target_counts_with_all_it_spent() -> None:
 
 
 def test_costs_are_compared_as_ratios() -> None:
-    """The target after 1 and 2 evaluations, on two seeds: a ratio of 2 exactly."""
-    made = results({"fast": [outcome([0.6])] * 2, "slow": [outcome([0.1, 0.6])] * 2})
+    """The target after 1 and 2 evaluations, on three seeds: a ratio of 2 exactly."""
+    made = results({"fast": [outcome([0.6])] * 3, "slow": [outcome([0.1, 0.6])] * 3})
     found = cheaper(made, "fast", "slow", 0.5, lambda point: point.seconds)
     assert found.interval == pytest.approx((2.0, 2.0))
     assert verdict(claim(found)) is Verdict.REPRODUCED

@@ -86,6 +86,7 @@ def test_tuning_runs_on_seeds_of_its_own_and_judging_skips_its_cells(halves, kep
     small = Grid("first", (1.0,), lambda rate, other: cell("first", seeds=1) if rate == 1 else None, _rounds)
     tuned = replace(halves, procedure=replace(halves.procedure, grids=lambda edition: [small]))
     assert [seed for _, seed in tuning_jobs(tuned, "quick", kept)] == list(SEEDS)
+    assert tuning_jobs(tuned, "quick", kept, only="another grid") == []
     tune(tuned, "quick", kept, 1, lambda search: write_choice(tmp_path, "quick", search))
     assert [kept.get(cell("first", seeds=1), seed) is not None for seed in (0, *SEEDS)] == [False, True, True]
     judging = FinishedRuns(kept.folder, read_choices(tmp_path, "quick"))

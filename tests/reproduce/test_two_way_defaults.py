@@ -1,16 +1,26 @@
-"""The study of two_way's defaults: which rate is judged, and how far apart two methods are."""
+"""The study of two_way's defaults: which rate is judged, and what a verdict takes."""
 
 from __future__ import annotations
 
-import math
-
-import pytest
+from dataclasses import replace
 
 from fedpace import algorithms
+from fedpace.reproduce.experiment import Verdict
+from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.two_way_defaults import Paired
-from fedpace.reproduce.two_way_study import BASE, PLACES, RATES, TUNING, cells, chosen_rate, judging, tuned
+from fedpace.reproduce.two_way_defaults import findings
+from fedpace.reproduce.two_way_study import (
+    BASE,
+    PLACES,
+    RATES,
+    TUNING,
+    UNCOMPRESSED,
+    cells,
+    chosen_rate,
+    judging,
+    tuned,
+)
 
 PLACE = next(iter(PLACES))
 
@@ -51,10 +61,24 @@ def test_rates_are_chosen_on_other_splits_than_are_judged() -> None:
     assert not {bed.task for bed in TUNING.values()} & {bed.task for bed in PLACES.values()}
 
 
-def test_the_interval_of_paired_differences_is_students() -> None:
-    """1, 2, 3 points: mean 2, deviation 1, t(2 degrees, 95 %) = 2.920."""
-    assert Paired((1.0, 2.0, 3.0)).lower == pytest.approx(2 - 2.920 / math.sqrt(3))
-    assert Paired((1.0,)).lower == -math.inf
+def judged(gap: float, cheaper: float) -> Verdict:
+    """Five seeds: two_way so many points ahead of both rivals, which send so many times as much."""
+    made = Results()
+    for method in ("two_way", *UNCOMPRESSED):
+        scale = 1 if method == "two_way" else cheaper
+        cell = replace(cells("quick", Results())[0], name=judging(PLACE, method))
+        for seed in range(5):
+            points = 0.8 + seed / 1000 + (gap / 100 if method == "two_way" else 0.0)
+            made.add(
+                cell, seed, replace(outcome(points), bytes_up=int(scale * 100), bytes_down=int(scale * 100))
+            )
+    return settled("quick", findings("quick", made))[0].verdict
+
+
+def test_a_twentieth_of_the_bytes_within_half_a_point_takes_both() -> None:
+    assert judged(gap=-0.3, cheaper=21) is Verdict.REPRODUCED
+    assert judged(gap=-0.7, cheaper=21) is Verdict.CONTRADICTED
+    assert judged(gap=-0.3, cheaper=19) is Verdict.CONTRADICTED
 
 
 def test_every_parameter_is_varied_on_every_tuning_task() -> None:

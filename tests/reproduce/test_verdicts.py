@@ -5,7 +5,6 @@ from __future__ import annotations
 from fedpace.reproduce import (
     ca2fl_accuracy,
     ca2fl_delay,
-    defedavg_speedup,
     fedgm_large_lr,
     objective_inconsistency,
 )
@@ -13,6 +12,7 @@ from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.run import execute, simulated
+from fedpace.reproduce.speedup import slope_of
 
 from .conftest import outcome, results
 
@@ -68,8 +68,8 @@ def test_a_loss_above_chance_is_divergence() -> None:
 
 
 def test_linear_speedup_has_slope_minus_one() -> None:
-    assert abs(defedavg_speedup.slope_of({5: 80.0, 10: 40.0, 20: 20.0}) + 1) < 1e-12
-    assert abs(defedavg_speedup.slope_of({5: 7.0, 10: 7.0})) < 1e-12
+    assert abs(slope_of({5: 80.0, 10: 40.0, 20: 20.0}) + 1) < 1e-12
+    assert abs(slope_of({5: 7.0, 10: 7.0})) < 1e-12
 
 
 def test_half_of_the_table_of_staleness_is_no_verdict(kept) -> None:
@@ -117,3 +117,16 @@ def test_a_rule_that_is_beaten_is_judged_seed_by_seed() -> None:
 
     assert judge(0.1) is Verdict.REPRODUCED
     assert judge(0.8) is Verdict.CONTRADICTED
+
+
+def test_speedup_is_that_of_the_best_rates_and_not_of_a_larger_rate() -> None:
+    from fedpace.reproduce import defedavg_noise as noise
+
+    def judge(at_ten: int) -> list:
+        made = {noise.best(n): [outcome([0.1] * (400 // n) + [0.9])] * 3 for n in noise.N}
+        made |= {noise.control(n): [outcome([0.1] * at_ten + [0.9])] * 3 for n in (5, 20, 40)}
+        return noise.findings(results(made))
+
+    assert verdict(judge(60), "rounds ∝ 1/n") is Verdict.REPRODUCED
+    assert verdict(judge(60), "more updates, not larger rates") is Verdict.REPRODUCED
+    assert verdict(judge(5), "more updates, not larger rates") is Verdict.CONTRADICTED

@@ -265,7 +265,7 @@ EXPERIMENT = reproduction(
     Wang et al., "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached Update
     Calibration" (CA2FL), Workshop on Federated Learning and Analytics in Practice, ICML 2023: Tables 4 and 5
 
-    Staleness is not a parameter: it follows from how many clients work at once (Mc) and how many updates make a
+    Staleness is not a parameter: it follows from how many clients are active (Mc) and how many updates make a
     server step (M). The paper prints what it measured; an exact identity says what any simulation must find.
     """,
     Procedure(cells, findings, tables, pictures),

@@ -116,14 +116,25 @@ def tables(edition: str, results: Results) -> list[Table]:
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    """A row over concurrency and one over the buffer, those that were run."""
+    ends = {"concurrency": BY_CONCURRENCY, "buffer": BY_BUFFER}
+    rows = {
+        what: slots for what, slots in ends.items() if _ran(results, slots[0]) and _ran(results, slots[-1])
+    }
+    if not rows:
+        return {}
     with draw.style():
-        figure, grid = draw.sheet(2, 2, width=4.6, sharey=True)
-        for row, slots in zip(grid, (BY_CONCURRENCY, BY_BUFFER), strict=True):
+        figure, grid = draw.sheet(2, len(rows), width=4.6, sharey=True)
+        for row, (what, slots) in zip(grid, rows.items(), strict=True):
             for axes, method in zip(row, METHODS, strict=True):
                 shown = {f"Mc = {mc}, M = {m}": _name(method, (mc, m)) for mc, m in slots}
                 draw.curves(axes, results, shown, smooth=2)
-                draw.titled(axes, method, "server steps", "test accuracy, %", "lower right")
+                draw.titled(axes, f"{method}, by {what}", "server steps", "test accuracy, %", "lower right")
     return {"delay": figure}
+
+
+def _ran(results: Results, slots: Slots) -> bool:
+    return results.have(*(_name(method, slots) for method in METHODS))
 
 
 _SETTINGS = {

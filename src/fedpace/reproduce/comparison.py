@@ -96,6 +96,15 @@ def above(results: Results, higher: str, lower: str, measure: Measure, what: str
     return Comparison(what or f"{higher} above {lower}", seeds, ours, theirs)
 
 
+def times(
+    results: Results, more: str, less: str, factor: float, measure: Measure, what: str = ""
+) -> Comparison:
+    """One cell has more than so many times what another has in a measure, seed by seed."""
+    seeds, ours, theirs = _pairs(results, more, less, measure)
+    named = what or f"{more} above {factor:g} times {less}"
+    return Comparison(named, seeds, ours, tuple(factor * value for value in theirs))
+
+
 def as_good(
     results: Results, one: str, other: str, measure: Measure, margin: float = ACCURACY_MARGIN, what: str = ""
 ) -> Comparison:

@@ -90,9 +90,10 @@ SCALES: Mapping[str, DeFedAvgScale] = {
 }
 
 
-OVERLAP = (
-    "DeFedAvg overlap"  # the paper's: its buffers change while a client trains, and the set I_t names it once
-)
+# the paper's: its buffers change while a client trains, and the set I_t names it once
+OVERLAP = "DeFedAvg overlap"
+SAVING = "DeFedAvg, energy saving"  # section 2.3: a client trains again only after it was sampled
+ASYSG_N = "AsySG, n active"  # n clients compute gradients at a time, not all
 
 
 def devices(method: str = "") -> Population:
@@ -118,6 +119,9 @@ def algorithm(method: str, split: str, n: int, rates: Pair, steps: int = 50) -> 
             return algorithms.favano(clients_per_round=n, steps=steps, **work)
         case "AsySG":
             return algorithms.asysg(buffer=n, server_lr=server)
+        case _ if method == ASYSG_N:
+            one: dict[str, Any] = {"steps": 1, "client_lr": 1.0, "batch_size": 10}
+            return algorithms.fedbuff(buffer=n, concurrency=n, dispatch="immediate", server_lr=server, **one)
         case "FedBuff":
             return algorithms.fedbuff(
                 buffer=n,
@@ -139,7 +143,9 @@ def algorithm(method: str, split: str, n: int, rates: Pair, steps: int = 50) -> 
     if split == "iid":
         once = method == OVERLAP
         return algorithms.defedavg_iid(buffer=n, server_lr=server, steps=steps, distinct=once, **work)
-    return algorithms.defedavg_niid(draws=n, server_lr=server, steps=steps, **work)
+    return algorithms.defedavg_niid(
+        draws=n, server_lr=server, steps=steps, energy_saving=method == SAVING, **work
+    )
 
 
 def settings(

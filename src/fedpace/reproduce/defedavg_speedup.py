@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from fedpace.reproduce import defedavg_noise as noise
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.comparison import Comparison, above, cheaper, to_target
+from fedpace.reproduce.comparison import Comparison, above, cheaper
 from fedpace.reproduce.defedavg import PAPER, RATES, SCALES, algorithm, devices, settings
 from fedpace.reproduce.defedavg import N as TABLE_2
 from fedpace.reproduce.experiment import Finding, Procedure, Table, not_run, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
+from fedpace.reproduce.speedup import rounds_by_seed, slope_of
+from fedpace.reproduce.tuning import Grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +50,12 @@ def cells(edition: str, known: Results) -> list[Cell]:
         for n in N
         if n != SCALED_AT
     ]
-    return [*every, *controls, *(_printed_rates(edition, split, n) for split in SPLITS for n in TABLE_2)]
+    printed = [_printed_rates(edition, split, n) for split in SPLITS for n in TABLE_2]
+    return [*every, *controls, *printed, *(noise.cells(known) if edition == "quick" else ())]
+
+
+def grids(edition: str) -> list[Grid]:
+    return noise.grids() if edition == "quick" else []
 
 
 def _printed_rates(edition: str, split: str, n: int) -> Cell:
@@ -105,6 +111,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
     return [
         *found,
         *(_linear(edition, results, split) for split in SPLITS),
+        *(noise.findings(results) if edition == "quick" else ()),
         *(_local(edition, results, split) for split in SPLITS),
         not_run(
             "on CIFAR-10 100 local steps lose some test accuracy (Figure 7)",
@@ -144,10 +151,8 @@ def _fewer(edition: str, results: Results, split: str) -> Finding:
 
 def _slopes(edition: str, results: Results, split: str, cell: Callable[[str, int], str]) -> dict[int, float]:
     """Of log rounds against log n, for every seed that all n have."""
-    rounds = to_target(TARGET[edition][split], draw.steps)
-    runs = {n: results.outcomes[cell(split, n)] for n in N}
-    shared = sorted(set.intersection(*(set(own) for own in runs.values())))
-    return {seed: slope_of({n: rounds(own[seed]) or 1.0 for n, own in runs.items()}) for seed in shared}
+    found = rounds_by_seed(results, {n: cell(split, n) for n in N}, TARGET[edition][split])
+    return {seed: slope_of(rounds) for seed, rounds in found.items()}
 
 
 def _smoother(results: Results, split: str) -> Finding:
@@ -188,12 +193,6 @@ def _linear(edition: str, results: Results, split: str) -> Finding:
     )
     ours = f"{_listed(took)} rounds; slope {statistics.fmean(slopes.values()):.2f}"
     return Finding(claim, published, ours, note=note, comparisons=(linear,), family="Theorems 1, 2")
-
-
-def slope_of(rounds: Mapping[int, float]) -> float:
-    """Least squares of log rounds against log n."""
-    x, y = np.log(list(rounds)), np.log(list(rounds.values()))
-    return float(np.polyfit(x, y, 1)[0])
 
 
 def _local(edition: str, results: Results, split: str) -> Finding:
@@ -279,10 +278,11 @@ EXPERIMENT = reproduction(
     The theory promises linear speedup: n times the updates per server step, a n-th of the steps. Figure 6 shows
     the rounds for n = 5 to 80 at the same learning rates, Figure 7 for 20, 50 and 100 local steps.
     """,
-    Procedure(cells, findings, tables, pictures),
+    Procedure(cells, findings, tables, pictures, grids),
     settings(
         """
-        rates | server 0.1, local 0.05 (Table 2) | the same; for linear speedup also server 0.01 n
+        rates | server 0.1, local 0.05 (Table 2) | the same; for linear speedup also server 0.01 n;
+            where noise dominates (batch 1, 10 local steps at 0.01, 5 n clients): the best of four for every n
         rounds | not stated | quick: 60 to 480, fewer for larger n
         """,
         TARGET,

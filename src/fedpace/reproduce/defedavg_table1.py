@@ -2,154 +2,45 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.comparison import Comparison, cheaper
+from fedpace.reproduce.comparison import Comparison, cheaper, times
 from fedpace.reproduce.defedavg import (
+    ASYSG_N,
     CENSORED,
     FULL,
     OVERLAP,
     PAPER,
-    RATES,
+    SAVING,
     SCALES,
     SECONDS,
     TRIED,
     N,
     Pair,
-    algorithm,
-    devices,
     settings,
 )
-from fedpace.reproduce.experiment import Finding, Procedure, Table, not_run, not_tested, reproduction
+from fedpace.reproduce.defedavg_cells import (
+    METHODS,
+    SLOW,
+    TITLES,
+    cells,
+    grids,
+    name,
+    printed_name,
+    rates,
+    taken,
+)
+from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, not_run, not_tested, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
-from fedpace.reproduce.tuning import Grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-METHODS = {
-    "iid": ("FedAvg", "FAVANO", "AsySG", "DeFedAvg", OVERLAP),
-    "noniid": ("FedAvg", "FAVANO", "FedBuff", "FedBuff 2n", "DeFedAvg", OVERLAP),
-}
-# of the paper's grid, and a server rate between its 0.1 and 1
-SERVER_RATES, LOCAL_RATES = (1.0, 0.3, 0.1), ("0.01", "0.05", "0.1")
-SLOW = ("FAVANO", "AsySG")  # far behind whatever their rates: tuned at n = 10 only, and given up sooner
-RATES_TRIED: Mapping[str, tuple[float, ...]] = {
-    "FAVANO": (0.05, 0.1),  # the clients'
-    "AsySG": (0.1, 0.03, 0.01),  # the paper has 0.1 and 1; both are too large here
-}
 PUBLISHED = SCALES["full"].target
-EVERY_S = 0.25
-TITLES = {"iid": "iid", "noniid": "two classes per client"}
-
-
-def cells(edition: str, known: Results) -> list[Cell]:
-    """Quick: rates chosen for every n on the first seed, as in the paper. Full: the paper's Table 2."""
-    first = [(split, method) for split, methods in METHODS.items() for method in methods if method != OVERLAP]
-    later = [(split, OVERLAP) for split in METHODS]
-    return [cell for split, method in (*first, *later) for cell in _of_method(edition, split, method, known)]
-
-
-def _of_method(edition: str, split: str, method: str, known: Results) -> list[Cell]:
-    every = []
-    for at, n in enumerate(N):
-        if edition == "quick" and (at == 0 or method not in SLOW):
-            every += _grid(split, method, n).cells()
-        if (pair := rates(edition, split, method, at, known)) is not None:
-            every.append(_cell(edition, name(split, method, n), split, method, n, pair, None))
-    return every
-
-
-def grids(edition: str) -> list[Grid]:
-    """Quick: every n, the slow methods at n = 10 only. Full has the paper's own rates."""
-    if edition == "full":
-        return []
-    return [
-        _grid(split, method, n)
-        for split, methods in METHODS.items()
-        for method in methods
-        for n in (N[:1] if method in SLOW else N)
-    ]
-
-
-def _grid(split: str, method: str, n: int) -> Grid:
-    def cell(rate: float, local: str) -> Cell | None:
-        pair = _pair(method, rate, local)
-        return (
-            None
-            if pair is None
-            else _cell("quick", _tuning(split, method, n, pair), split, method, n, pair, 1)
-        )
-
-    def merit(outcome: Outcome) -> tuple[float, float]:
-        """Seconds to the target; those that do not get there by how far they came."""
-        reached = outcome.first_at(SCALES["quick"].target[split])
-        return (-math.inf if reached is None else -reached.seconds, outcome.final())
-
-    others = ("",) if method in SLOW else LOCAL_RATES
-    return Grid(name(split, method, n), RATES_TRIED.get(method, SERVER_RATES), cell, merit, others)
-
-
-def _pair(method: str, rate: float, local: str) -> Pair | None:
-    """Server and local rate; a local rate of 0.01 is tried with server rates of 1 and above only."""
-    if method == "FAVANO":
-        return None, rate
-    if method == "AsySG":
-        return rate, None
-    return None if float(local) < 0.05 and rate < 1 else (rate, float(local))
-
-
-def _tuning(split: str, method: str, n: int, pair: Pair) -> str:
-    return f"rates {split} {method} n={n} {pair[0]} {pair[1]}"
-
-
-def name(split: str, method: str, n: int) -> str:
-    return f"{split} {method} n={n}"
-
-
-def rates(edition: str, split: str, method: str, at: int, known: Results) -> Pair | None:
-    """Server and local rate of a method for the n at this place; None while the choice is open."""
-    if edition == "full":
-        return RATES[split][method.removesuffix(" 2n").removesuffix(" overlap")][at]
-    chosen = _grid(split, method, N[0] if method in SLOW else N[at]).chosen(known)
-    if chosen is None:
-        return None
-    server, local = (None if word == "None" else float(word) for word in chosen.name.split()[-2:])
-    return server, local
-
-
-def _cell(
-    edition: str,
-    label: str,
-    split: str,
-    method: str,
-    n: int,
-    pair: Pair,
-    seeds: int | None,
-) -> Cell:
-    scale = SCALES[edition]
-    return Cell(
-        name=label,
-        algorithm=algorithm(method, split, n, pair),
-        task=scale.task(split),
-        population=devices(method),
-        rounds=1_000_000,
-        evaluate_every=f"{EVERY_S if edition == 'quick' else 4 * EVERY_S}s",
-        stop_at=scale.target[split],
-        stop_s=scale.cap_s[split] / (2 if edition == "quick" and (seeds or method in SLOW) else 1),
-        seeds=seeds,
-    )
-
-
-def taken(edition: str, results: Results, split: str, method: str, n: int) -> SeedSpread:
-    """Virtual seconds to the target."""
-    return results.to_target(name(split, method, n), SCALES[edition].target[split], draw.seconds)
 
 
 # ------------------------------------------------------------------------------------------- judgement
@@ -161,6 +52,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
         *found,
         *(_ratio(edition, results, split) for split in METHODS),
         _fedbuff(edition, results),
+        _saves(results),
         not_run("the same on CIFAR-10", "DeFedAvg fastest in all 8 cells", "runs of hours each."),
     ]
 
@@ -168,10 +60,10 @@ def findings(edition: str, results: Results) -> list[Finding]:
 def _fastest(edition: str, results: Results, split: str) -> Finding:
     published = "fastest at n = 10, 20, 40, 80"
     claim = f"DeFedAvg is the fastest to the target, {TITLES[split]}"
-    rivals = [method for method in METHODS[split] if method not in ("DeFedAvg", OVERLAP, "FedBuff 2n")]
     method, done = _ours(results, split)
     if not done:
         return not_run(claim, published)
+    rivals = _rivals(results, split, done)
     own = {n: taken(edition, results, split, method, n) for n in done}
     wins = {n: [m for m in rivals if _before(taken(edition, results, split, m, n), own[n])] for n in done}
     ours = "; ".join(f"n = {n}: {_place(results, split, rivals, n, ahead)}" for n, ahead in wins.items())
@@ -196,6 +88,12 @@ def _ours(results: Results, split: str) -> tuple[str, list[int]]:
         if done := [n for n in N if results.have(name(split, "FedAvg", n), name(split, method, n))]:
             return method, done
     return OVERLAP, []
+
+
+def _rivals(results: Results, split: str, done: Sequence[int]) -> list[str]:
+    """The methods of the paper's table; AsySG with n active clients where that was run."""
+    asysg = ASYSG_N if results.have(*(name(split, ASYSG_N, n) for n in done)) else "AsySG"
+    return [asysg if method == "AsySG" else method for method in SECONDS[split] if method != "DeFedAvg"]
 
 
 def _sooner(edition: str, results: Results, split: str, method: str, rival: str, n: int) -> Comparison:
@@ -266,6 +164,29 @@ def _order(edition: str, results: Results, n: int) -> Comparison:
     return _sooner(edition, results, "noniid", first, second, n)
 
 
+def _saves(results: Results) -> Finding:
+    claim = f"clients that train only after they were sampled train less often until the target, {TITLES['noniid']}"
+    pairs = {n: (name("noniid", "DeFedAvg", n), name("noniid", SAVING, n)) for n in N}
+    done = {n: pair for n, pair in pairs.items() if results.have(*pair)}
+    if not done:
+        return not_run(claim, OWN)
+    fewer = tuple(times(results, *pair, 1.0, _sessions) for pair in done.values())
+    ours = "; ".join(f"n = {n}: {_spent(results, pair)}" for n, pair in done.items())
+    note = "the paper has the same theory for both (section 2.3), and does not compare them."
+    return Finding(claim, OWN, ours, note=note, comparisons=fewer, family="energy saving")
+
+
+def _spent(results: Results, pair: tuple[str, str]) -> str:
+    """Local trainings and seconds of two cells."""
+    counts = [results.spread(each, _sessions).mean for each in pair]
+    ends = [results.spread(each, lambda outcome: outcome.seconds).mean for each in pair]
+    return f"{counts[0]:.0f} → {counts[1]:.0f} trainings, {ends[0]:.1f} → {ends[1]:.1f} s"
+
+
+def _sessions(outcome: Outcome) -> float:
+    return float(outcome.sessions)
+
+
 # ----------------------------------------------------------------------------------- tables, pictures
 
 
@@ -287,7 +208,7 @@ def _line(edition: str, results: Results, split: str, method: str) -> tuple[str,
     lost = [all(run.diverged for run in results.of(name(split, method, n))) for n in N]
     late = ["diverged" if gone else f"> {cap:.0f}" for gone in lost]
     ours = [f"{s:.2f}" if s.values or not s.missed else why for s, why in zip(own, late, strict=True)]
-    printed = SECONDS[split].get(method.removesuffix(" overlap"), ())
+    printed = SECONDS[split].get(printed_name(method), ())
     theirs = [_printed(value) for value in printed] or [""] * 4
     return (method, " / ".join(map(_shown, pairs)), *ours, *theirs)
 
@@ -311,7 +232,23 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
             )
             _seconds(row[1], edition, results, split)
             _published(row[2], split)
-    return {"seconds": figure}
+    return {"seconds": figure, **{f"curves-{split}": _curves(results, split) for split in METHODS}}
+
+
+def _curves(results: Results, split: str) -> Figure:
+    """Figures 2 to 5: accuracy and loss against time, for every n."""
+    with draw.style():
+        figure, grid = draw.sheet(len(N), 2, width=3.6, sharey="row")
+        for column, n in enumerate(N):
+            shown = {method: name(split, method, n) for method in METHODS[split]}
+            draw.curves(grid[0][column], results, shown, draw.seconds)
+            draw.curves(grid[1][column], results, shown, draw.seconds, "loss")
+            legend = "lower right" if results.have(name(split, "DeFedAvg", n)) else None
+            draw.titled(grid[0][column], f"n = {n}, {TITLES[split]}", "virtual seconds", "", legend)
+            draw.titled(grid[1][column], f"n = {n}", "virtual seconds")
+        grid[0][0].set_ylabel("test accuracy, %")
+        grid[1][0].set_ylabel("test loss")
+    return figure
 
 
 def _seconds(axes: Axes, edition: str, results: Results, split: str) -> None:
@@ -358,6 +295,7 @@ EXPERIMENT = reproduction(
             | quick: best of seven pairs with server 0.1, 0.3, 1 for every n (the slow ones: n = 10);
             full: Table 2
         FedBuff | concurrency not stated | all clients active; also 2n active
+        AsySG | which clients are active is not stated | all; also n active
         FAVANO | rhythm of the server not stated | one step per cycle of the fastest client
         evaluation; cut | not stated; > 880 s printed where not reached
             | every 0.25 virtual seconds (full: 1 s); 40 s (FAVANO, AsySG 20 s; full: 600 and 880 s)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.comparison import Comparison, above, cheaper, final_accuracy, no_worse
+from fedpace.reproduce.comparison import Comparison, above, cheaper, final_accuracy, no_worse, times
 from fedpace.reproduce.experiment import Finding, Procedure, Table, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.outcome import Outcome
@@ -94,13 +94,10 @@ def _unstable(results: Results) -> Finding:
     )
 
 
-def _jumpier(results: Results, wild: str, calm: str, times: float = 1.0) -> Comparison:
+def _jumpier(results: Results, wild: str, calm: str, factor: float = 1.0) -> Comparison:
     """Late jumps of one cell are so many times those of another."""
-    plain = above(results, wild, calm, _jitter)
-    allowed = tuple(times * value for value in plain.smaller)
-    return Comparison(
-        f"jumps of {wild} above {times:g} times those of {calm}", plain.seeds, plain.larger, allowed
-    )
+    what = f"jumps of {wild} above {factor:g} times those of {calm}"
+    return times(results, wild, calm, factor, _jitter, what)
 
 
 def _diverges(results: Results) -> Finding:

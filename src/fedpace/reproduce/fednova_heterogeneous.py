@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
+from fedpace.reproduce import fednova_figure7 as figure7
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.cell import Cell, NamedTask
+from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, above, final_accuracy
 from fedpace.reproduce.experiment import Finding, Procedure, Table, compared, not_run, reproduction
+from fedpace.reproduce.fednova_beds import BEDS, EPOCHS, LAST, PROX, SOLVERS, Testbed, name_of
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import at_the_end
 
@@ -20,12 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SOLVERS = ("SGD", "momentum", "proximal")
-EPOCHS: Mapping[str, int | tuple[int, int]] = {"E = 2": 2, "E ~ U(2,5)": (2, 5)}
-PROX = {"E = 2": 0.005, "E ~ U(2,5)": 0.001}
-RHO = 0.9  # the clients' momentum, and the server's
-VARIANTS = ("none", "client", "server", "hybrid")  # where FedNova has momentum
-LAST = 3  # evaluations whose mean is a run's accuracy
 HALF_MARGIN = 0.1  # of the rounds
 SHOWN = "Figure 6 (CIFAR-10, VGG-11)"
 FLOWER = Table(
@@ -38,80 +33,31 @@ FLOWER = Table(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Testbed:
-    """Data, network and rates of one set of runs."""
-
-    task: NamedTask
-    batch_size: int
-    rate: float  # SGD and proximal; momentum uses two fifths of it, as in the paper (0.05 and 0.02)
-    rounds: int
-    evaluate_every: int
-    solvers: tuple[str, ...] = SOLVERS
-
-    def work(self, solver: str, epochs: str) -> dict[str, Any]:
-        return {
-            "client_lr": 0.4 * self.rate if solver == "momentum" else self.rate,
-            "epochs": EPOCHS[epochs],
-            "batch_size": self.batch_size,
-            "momentum": RHO if solver == "momentum" else 0.0,
-        }
-
-
-BEDS: Mapping[str, Mapping[str, Testbed]] = {
-    "quick": {
-        "synthetic(1,1)": Testbed(NamedTask("synthetic", "natural", "softmax", 30), 20, 0.001, 100, 4),
-        "digits": Testbed(NamedTask("digits", "dirichlet:0.1,min=10", "mlp", 16), 10, 0.03, 100, 4),
-        "Fashion-MNIST": Testbed(
-            NamedTask("fashion-mnist", "dirichlet:0.1,min=10", "mlp:32", 16),
-            32,
-            0.02,
-            100,
-            4,
-            ("SGD", "momentum"),
-        ),
-    },
-    "full": {
-        "synthetic(1,1)": Testbed(NamedTask("synthetic", "natural", "softmax", 30), 20, 0.02, 200, 4),
-        "CIFAR-10": Testbed(NamedTask("cifar10", "dirichlet:0.1,min=10", "vgg11", 16), 32, 0.05, 100, 2),
-    },
-}
-
-
 def cells(edition: str, known: Results) -> list[Cell]:
     every = []
     for place, bed in BEDS[edition].items():
         rules = {
-            _name(place, method, solver, epochs): _rule(method, solver, epochs, bed)
+            name_of(place, method, solver, epochs): _rule(method, solver, epochs, bed)
             for method in ("FedAvg", "FedNova")
             for solver in bed.solvers
             for epochs in EPOCHS
         }
         if place.startswith("synthetic"):
-            rules |= {_variant(place, where): _momentum(where, bed) for where in ("server", "hybrid")}
-            rules |= {_name(place, "FedNova-prox", "proximal", e): _nova_prox(e, bed) for e in EPOCHS}
-        every += [
-            Cell(
-                name=label,
-                algorithm=rule,
-                task=bed.task,
-                rounds=bed.rounds,
-                evaluate_every=bed.evaluate_every,
-                training_loss=True,
-            )
-            for label, rule in rules.items()
-        ]
-    return every
+            rules |= figure7.first_rules(place, bed)
+        every += [_cell(label, rule, bed) for label, rule in rules.items()]
+    place, bed = next(iter(BEDS[edition].items()))
+    return [*every, *(_cell(label, rule, bed) for label, rule in figure7.later_rules(place, bed).items())]
 
 
-def _name(place: str, method: str, solver: str, epochs: str) -> str:
-    return f"{place} {method}, {solver}, {epochs}"
-
-
-def _variant(place: str, where: str) -> str:
-    """FedNova with momentum there; two of the four are cells that exist already."""
-    solver = {"none": "SGD", "client": "momentum"}.get(where)
-    return _name(place, "FedNova", solver, "E ~ U(2,5)") if solver else f"{place} FedNova, {where} momentum"
+def _cell(label: str, rule: Algorithm, bed: Testbed) -> Cell:
+    return Cell(
+        name=label,
+        algorithm=rule,
+        task=bed.task,
+        rounds=bed.rounds,
+        evaluate_every=bed.evaluate_every,
+        training_loss=True,
+    )
 
 
 def _rule(method: str, solver: str, epochs: str, bed: Testbed) -> Algorithm:
@@ -121,17 +67,6 @@ def _rule(method: str, solver: str, epochs: str, bed: Testbed) -> Algorithm:
     if mu:
         return algorithms.fedprox(prox_mu=mu, **work)
     return algorithms.fedavg(weighting="samples", **work)
-
-
-def _nova_prox(epochs: str, bed: Testbed) -> Algorithm:
-    return algorithms.fednova(prox_mu=PROX[epochs], tau_eff="steps", **bed.work("proximal", epochs))
-
-
-def _momentum(where: str, bed: Testbed) -> Algorithm:
-    """Undamped server momentum, as in the paper's code; with the client rate that keeps the step size."""
-    work = bed.work("momentum" if where == "hybrid" else "SGD", "E ~ U(2,5)")
-    work["client_lr"] *= 0.25  # ten past updates add up on the server
-    return algorithms.fednova(beta=RHO, nu=1.0, server_lr=1 / (1 - RHO), **work)
 
 
 # ------------------------------------------------------------------------------------------- judgement
@@ -148,7 +83,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
     ]
     found += [_rounds(results, place, bed) for place, bed in beds.items()]
     synthetic = next(iter(beds))
-    found += [_where(results, synthetic), _prox(results, synthetic)]
+    found += figure7.findings(results, synthetic)
     vgg = not_run(
         "the same with VGG-11 on CIFAR-10", "FedNova clearly better", "a run takes days on two cores."
     )
@@ -157,7 +92,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
 
 def _better(results: Results, place: str, solver: str, epochs: str) -> Finding:
     claim = f"FedNova ends above FedAvg, {solver}, {epochs}, {place}"
-    pair = [_name(place, method, solver, epochs) for method in ("FedAvg", "FedNova")]
+    pair = [name_of(place, method, solver, epochs) for method in ("FedAvg", "FedNova")]
     if not results.have(*pair):
         return not_run(claim, SHOWN)
     avg, nova = (results.final(name, last=LAST) for name in pair)
@@ -169,7 +104,7 @@ def _better(results: Results, place: str, solver: str, epochs: str) -> Finding:
 def _rounds(results: Results, place: str, bed: Testbed) -> Finding:
     claim = f"FedNova needs about half the rounds for FedAvg's final accuracy, {place}"
     pairs = [
-        [_name(place, m, s, e) for m in ("FedAvg", "FedNova")]
+        [name_of(place, m, s, e) for m in ("FedAvg", "FedNova")]
         for s in bed.solvers
         if s != "proximal"
         for e in EPOCHS
@@ -201,41 +136,6 @@ def _shares(results: Results, avg: str, nova: str, rounds: int) -> dict[int, flo
     return {seed: (rounds if point is None else point.version) / rounds for seed, point in reached.items()}
 
 
-def _where(results: Results, place: str) -> Finding:
-    claim = f"momentum in FedNova: hybrid (client and server) helps, {place}"
-    names = {where: _variant(place, where) for where in VARIANTS}
-    if not results.have(*names.values()):
-        return not_run(claim, "Figure 7, left")
-    ends = {where: results.final(name, last=LAST) for where, name in names.items()}
-    ours = ", ".join(f"{where}: {value:.1f} %" for where, value in ends.items())
-    note = "curves only in the paper. Local rates are divided by 4 where the server has momentum."
-    return Finding(
-        claim,
-        "Figure 7, left: hybrid above none",
-        ours,
-        note=note,
-        comparisons=(above(results, names["hybrid"], names["none"], final_accuracy(LAST)),),
-        family="Figure 7",
-    )
-
-
-def _prox(results: Results, place: str) -> Finding:
-    claim = f"FedNova-prox (τ_eff = Σ p K) above FedProx, {place}"
-    published = "Figure 7, right: about +10 points; FedProx with that τ_eff alone +5"
-    pairs = [
-        (_name(place, "FedAvg", "proximal", e), _name(place, "FedNova-prox", "proximal", e)) for e in EPOCHS
-    ]
-    if not results.have(*(name for pair in pairs for name in pair)):
-        return not_run(claim, published)
-    gains = [
-        results.final(nova, last=LAST).mean - results.final(prox, last=LAST).mean for prox, nova in pairs
-    ]
-    note = "+5 points for τ_eff alone are not to be expected: with the stated rate and μ the step grows by 2.5 %."
-    ours = ", ".join(f"{gain:+.1f} points ({e})" for gain, e in zip(gains, EPOCHS, strict=True))
-    better = tuple(above(results, nova, prox, final_accuracy(LAST)) for prox, nova in pairs)
-    return Finding(claim, published, ours, note=note, comparisons=better, family="Figure 7")
-
-
 # ----------------------------------------------------------------------------------- tables, pictures
 
 
@@ -251,7 +151,9 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
             for axes, solver in zip(row, SOLVERS, strict=False):
                 _panel(axes, results, place, bed, solver)
             if place.startswith("synthetic"):
-                draw.curves(row[3], results, {f"momentum: {w}": _variant(place, w) for w in VARIANTS})
+                draw.curves(
+                    row[3], results, {f"momentum: {w}": figure7.variant(place, w) for w in figure7.VARIANTS}
+                )
                 draw.titled(row[3], "FedNova, E ~ U(2,5)", "rounds", "", "lower right")
             else:
                 row[3].set_axis_off()
@@ -264,7 +166,7 @@ def _panel(axes: Axes, results: Results, place: str, bed: Testbed, solver: str) 
         axes.set_axis_off()
         return
     for at, (method, line) in enumerate((m, e) for m in ("FedAvg", "FedNova") for e in EPOCHS):
-        name = _name(place, method, solver, line)
+        name = name_of(place, method, solver, line)
         if results.have(name):
             look: dict[str, Any] = {
                 "color": draw.colour(at // 2),
@@ -301,11 +203,11 @@ EXPERIMENT = reproduction(
             *compared(
                 """
                 data, network | CIFAR-10 with VGG-11, Dirichlet 0.1; synthetic(1,1)
-                    | synthetic(1,1) with softmax regression; digits (1,437 images), one hidden layer of 32,
-                    Dirichlet 0.1
+                    | synthetic(1,1) with softmax regression; digits (1,437 images) and Fashion-MNIST, one hidden layer
+                    of 32, Dirichlet 0.1
                 local rates | 0.05; momentum 0.02; synthetic 0.02
-                    | synthetic 0.001, digits 0.03; momentum two fifths of that; constant
-                batch; rounds | 32, synthetic 20; 100 | digits 10, synthetic 20; 100
+                    | synthetic 0.001, digits 0.03, Fashion-MNIST 0.02; momentum two fifths of that; constant
+                batch; rounds | 32, synthetic 20; 100 | Fashion-MNIST 32, digits 10, synthetic 20; 100
                 """
             ),
             *_COMMON,

@@ -11,6 +11,9 @@ from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Reproduction
 from fedpace.reproduce.results import Results
 
 LEVEL = 0.05
+LEAST = (
+    3  # pairs below which nothing is decided: with two the test rests on its assumption of normality alone
+)
 FEW = 5  # pairs below which a page says that an undecided claim rests on few seeds
 
 
@@ -73,6 +76,6 @@ def _verdict(edition: str, claim: Finding, adjusted: float | None) -> Verdict:
     as_claimed = claim.seeds > 0 and all(one.as_claimed for one in claim.comparisons)
     if claim.seeds == 1 and edition == "full" and as_claimed:
         return Verdict.INDICATED
-    if adjusted is None or adjusted >= LEVEL:
+    if claim.seeds < LEAST or adjusted is None or adjusted >= LEVEL:
         return Verdict.UNDECIDED
     return Verdict.REPRODUCED if as_claimed else Verdict.CONTRADICTED

@@ -47,6 +47,7 @@ class Outcome:
     model: Sequence[float] | None = None
     training_loss: float | None = None
     real_seconds: float = 0.0
+    sessions: int = 0  # local trainings begun, used or not
 
     @property
     def diverged(self) -> bool:
@@ -102,6 +103,7 @@ class Outcome:
             model=tuple(map(float, run.model)) if run.model.size <= SMALL else None,
             training_loss=training_loss,
             real_seconds=float(run.summary.get("real_seconds", 0.0)),
+            sessions=run.counters.get("sessions", 0),
         )
 
 

@@ -143,10 +143,12 @@ def _few(findings: Sequence[Finding]) -> str:
     few = [f for f in findings if f.verdict is Verdict.UNDECIDED and f.seeds < FEW]
     if not few:
         return ""
-    return (
-        f"{len(few)} undecided claim{'s' * (len(few) != 1)} of this page rest on fewer than {FEW} seeds: more runs may "
-        "settle them."
+    claims = (
+        "1 undecided claim of this page rests"
+        if len(few) == 1
+        else f"{len(few)} undecided claims of this page rest"
     )
+    return f"{claims} on fewer than {FEW} seeds: more runs may settle {'it' if len(few) == 1 else 'them'}."
 
 
 def _notes(findings: Sequence[Finding]) -> str:

@@ -55,7 +55,12 @@ def _tuned(experiment: Reproduction, edition: str, kept: FinishedRuns) -> list[G
 
 
 def tune(
-    experiment: Reproduction, edition: str, kept: FinishedRuns, jobs: int, told: Callable[[GridSearch], None]
+    experiment: Reproduction,
+    edition: str,
+    kept: FinishedRuns,
+    jobs: int,
+    told: Callable[[GridSearch], None],
+    only: str | None = None,
 ) -> None:
     """Every grid on the seeds for tuning; `told` hears of each as it is decided."""
 
@@ -66,17 +71,23 @@ def tune(
             (cell, seed, outcome) for cell, seed in todo if (outcome := kept.get(cell, seed)) is not None
         )
 
-    for grid in experiment.procedure.grids(edition):
+    for grid in _grids(experiment, edition, only):
         search = GridSearch(grid)
         search.run(runner)
         told(search)
 
 
-def tuning_jobs(experiment: Reproduction, edition: str, kept: FinishedRuns) -> list[Job]:
+def _grids(experiment: Reproduction, edition: str, only: str | None) -> list[Grid]:
+    return [grid for grid in experiment.procedure.grids(edition) if only is None or only in grid.name]
+
+
+def tuning_jobs(
+    experiment: Reproduction, edition: str, kept: FinishedRuns, only: str | None = None
+) -> list[Job]:
     """The runs of a tuning, but for rates that it may add."""
     return [
         (cell, seed)
-        for grid in experiment.procedure.grids(edition)
+        for grid in _grids(experiment, edition, only)
         for cell in grid.cells()
         for seed in TUNING_SEEDS
         if kept.get(cell, seed) is None

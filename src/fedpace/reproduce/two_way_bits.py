@@ -7,53 +7,71 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
+from fedpace.reproduce import two_way_cells, two_way_tuned
+from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.experiment import Procedure, Table, compared, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import Grid
 from fedpace.reproduce.two_way_cells import (
     BASELINES,
+    LAST,
     METHODS,
     PARTITION,
-    PLACES,
     SUGGESTED,
-    Place,
-    cells,
-    grids,
+    DataSplit,
     name_of,
+    where,
 )
-from fedpace.reproduce.two_way_findings import accuracy, findings, firing, traffic, where
+from fedpace.reproduce.two_way_findings import findings
+from fedpace.reproduce.two_way_tuned import EVERYWHERE, TUNED, tuned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
+def cells(edition: str, known: Results) -> list[Cell]:
+    return [*two_way_cells.cells(edition, known), *two_way_tuned.cells(edition, known)]
+
+
+def grids(edition: str) -> list[Grid]:
+    return [*two_way_cells.grids(edition), *two_way_tuned.grids(edition)]
+
+
 def tables(edition: str, results: Results) -> list[Table]:
     return [
         Table(
-            f"{data}, {split}",
+            where(place),
             ("", "accuracy %", "up MB", "down MB", "nominal Mbit up", "nominal Mbit down", "fired"),
-            [_line(results, (data, split), m) for m in _ran(results, (data, split))],
+            [_line(results, m, name) for m, name in _ran(results, place).items()],
         )
-        for data, split in PLACES
-        if _ran(results, (data, split))
+        for place in EVERYWHERE
+        if _ran(results, place)
     ]
 
 
-def _ran(results: Results, place: Place) -> list[str]:
-    return [m for m in (*BASELINES, *METHODS, SUGGESTED) if results.have(name_of(place, m))]
+def _ran(results: Results, place: DataSplit) -> dict[str, str]:
+    """The cells of a place by their labels."""
+    plain = {m: name_of(place, m) for m in (*BASELINES, *METHODS, SUGGESTED)}
+    every = plain | {f"{m}, tuned": tuned(place, m) for m in TUNED}
+    return {label: name for label, name in every.items() if results.have(name)}
 
 
-def _line(results: Results, place: Place, method: str) -> tuple[str, ...]:
-    name = name_of(place, method)
+def _line(results: Results, method: str, name: str) -> tuple[str, ...]:
     bits = [results.spread(name, partial(_nominal, side=side)).mean for side in ("up", "down")]
     return (
         method,
-        f"{accuracy(results, place, method):.2f}",
-        *(f"{traffic(results, place, method, side):.2f}" for side in ("up", "down")),
+        f"{results.final(name, last=LAST):.2f}",
+        *(f"{results.spread(name, partial(_sent, side=side)).mean:.2f}" for side in ("up", "down")),
         *(f"{value:.1f}" for value in bits),
-        f"{firing(results, place, method):.1%}",
+        f"{results.spread(name, lambda outcome: outcome.traffic['up']['firing_rate']).mean:.1%}",
     )
+
+
+def _sent(outcome: Outcome, side: str) -> float:
+    """Megabytes until the end."""
+    return float(getattr(outcome, f"bytes_{side}")) / 1e6
 
 
 def _nominal(outcome: Outcome, side: str) -> float:
@@ -65,11 +83,11 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     with draw.style():
         figure, (row,) = draw.sheet(2, width=6.0, height=4.0)
         for axes, split in zip(row, PARTITION, strict=True):
-            _against_bytes(axes, results, ("Fashion-MNIST", split))
+            _against_bytes(axes, results, DataSplit("Fashion-MNIST", split))
     return {"bits": figure}
 
 
-def _against_bytes(axes: Axes, results: Results, place: Place) -> None:
+def _against_bytes(axes: Axes, results: Results, place: DataSplit) -> None:
     shown = ("FedAvg", "FedAMS", "FedCAMS 1/8", "FedNLAA", "FedBNLACA 1/8", "two_way 1/8", "two_way 1/32")
     draw.curves(axes, results, {method: name_of(place, method) for method in shown}, draw.megabytes)
     axes.set_xscale("log")
@@ -84,7 +102,8 @@ _COMMON = compared(
     split | iid; non-iid, scheme not given | iid; sorted by label, two shards per client
     compression | top-k 1/8 and 1/128 | top-k 1/8, also 1/32
     rates, moments, thresholds | not given
-        | local 0.05; server rate best of two on the first seed; 0.9, 0.99, 1e-3; tau as in the claims
+        | local 0.05; server rate best of two on the first seed; 0.9, 0.99, 1e-3; tau as in the claims;
+        `tuned`: the best of three rates, eps 1e-3 and 1e-7, b1 0.9 and 0, two thresholds, for each method and split
     bits | not defined | real bytes of the frames; nominal: 32 bits per value plus positions
     reading | values reused that never crossed the link | a value is reused only if the receiver holds it
     """
@@ -134,8 +153,8 @@ EXPERIMENT = reproduction(
         "quick": (
             *compared(
                 """
-                data | MNIST and Fashion-MNIST, 100 clients, 50 in a round
-                    | the same data, 20 clients, 10 in a round; on MNIST six of the methods
+                data | MNIST and Fashion-MNIST, 100 clients, 50 in a round and all
+                    | the same data, 20 clients, 10 in a round, all with `tuned` settings; on MNIST six of the methods
                 local work | 3 epochs, batch 32 | 20 steps, batch 32
                 rounds | not given | 60
                 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
@@ -15,8 +15,17 @@ from fedpace.reproduce.tuning import Grid, final_accuracy
 
 PARTITION = {"iid": "iid", "non-iid": "shards:2"}
 DATA = {"Fashion-MNIST": "fashion-mnist", "MNIST": "mnist"}
-Place = tuple[str, str]  # data, split
-PLACES: tuple[Place, ...] = tuple((data, split) for data in DATA for split in PARTITION)
+
+
+class DataSplit(NamedTuple):
+    """Where methods are compared; half of the clients in a round unless it says otherwise."""
+
+    data: str
+    split: str
+    participation: str = ""
+
+
+PLACES: tuple[DataSplit, ...] = tuple(DataSplit(data, split) for data in DATA for split in PARTITION)
 BASELINES = ("FedAvg", "FedAdam", "FedAMS")
 RATES: Mapping[str, tuple[float, ...]] = {"FedAvg": (1.0,), "FedAdam": (0.01, 0.03), "FedAMS": (0.03, 0.1)}
 SUGGESTED = "FedNLAA, suggested C"
@@ -94,10 +103,10 @@ def cells(edition: str, known: Results) -> list[Cell]:
     """Server rates of the baselines on the first seed; then everything at the best, FedAMS's for its relatives."""
     every = []
     for place in PLACES:
-        wanted = SUBSET if edition == "quick" and place[0] == "MNIST" else None
+        wanted = SUBSET if edition == "quick" and place.data == "MNIST" else None
         every += [cell for method in BASELINES for cell in _grid(edition, place, method).cells()]
         every += [
-            _cell(edition, name_of(place, method), place, rule, None)
+            cell_at(edition, name_of(place, method), place, rule, None)
             for method, rule in _rules(edition, place, known).items()
             if wanted is None or method in wanted
         ]
@@ -108,14 +117,14 @@ def grids(edition: str) -> list[Grid]:
     return [_grid(edition, place, method) for place in PLACES for method in BASELINES]
 
 
-def _grid(edition: str, place: Place, method: str) -> Grid:
+def _grid(edition: str, place: DataSplit, method: str) -> Grid:
     def cell(rate: float, _: str) -> Cell:
-        return _cell(edition, _tuning(place, method, rate), place, _baseline(edition, method, rate), 1)
+        return cell_at(edition, _tuning(place, method, rate), place, _baseline(edition, method, rate), 1)
 
     return Grid(name_of(place, method), RATES[method], cell, final_accuracy(LAST))
 
 
-def _rules(edition: str, place: Place, known: Results) -> dict[str, Algorithm]:
+def _rules(edition: str, place: DataSplit, known: Results) -> dict[str, Algorithm]:
     """The methods whose server rate is known by now."""
     scale = SCALES[edition]
     chosen = {m: lr for m in BASELINES if (lr := _rate(edition, place, m, known)) is not None}
@@ -138,26 +147,30 @@ def _baseline(edition: str, method: str, rate: float) -> Algorithm:
     )
 
 
-def _rate(edition: str, place: Place, method: str, known: Results) -> float | None:
+def _rate(edition: str, place: DataSplit, method: str, known: Results) -> float | None:
     chosen = _grid(edition, place, method).chosen(known)
     return None if chosen is None else float(chosen.name.split()[-1])
 
 
-def _cell(edition: str, label: str, place: Place, rule: Algorithm, seeds: int | None) -> Cell:
+def cell_at(edition: str, label: str, place: DataSplit, rule: Algorithm, seeds: int | None = None) -> Cell:
     scale = SCALES[edition]
     return Cell(
         name=label,
         algorithm=rule,
-        task=NamedTask(DATA[place[0]], PARTITION[place[1]], "mlp:64", scale.clients),
+        task=NamedTask(DATA[place.data], PARTITION[place.split], "mlp:64", scale.clients),
         rounds=scale.rounds,
         evaluate_every=scale.evaluate_every,
         seeds=seeds,
     )
 
 
-def _tuning(place: Place, method: str, rate: float) -> str:
-    return f"rates {place[0]} {place[1]} {method} {rate:g}"
+def _tuning(place: DataSplit, method: str, rate: float) -> str:
+    return f"rates {name_of(place, method)} {rate:g}"
 
 
-def name_of(place: Place, method: str) -> str:
-    return f"{place[0]} {place[1]} {method}"
+def name_of(place: DataSplit, method: str) -> str:
+    return f"{' '.join(filter(None, place))} {method}"
+
+
+def where(place: DataSplit) -> str:
+    return ", ".join(filter(None, place))

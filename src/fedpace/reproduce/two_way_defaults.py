@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.comparison import Comparison, Measure, above, final_accuracy, no_worse, times
 from fedpace.reproduce.experiment import (
     OWN,
     Finding,
@@ -16,7 +14,6 @@ from fedpace.reproduce.experiment import (
     Reproduction,
     SettingRow,
     Table,
-    judged,
     not_run,
 )
 from fedpace.reproduce.results import Results
@@ -39,40 +36,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARGIN, SHARE, SKIPPED = 0.5, 20, 0.2  # points, of the bytes, of the uploads
-STUDENT = {2: 6.314, 3: 2.920, 4: 2.353, 5: 2.132, 6: 2.015, 8: 1.895, 10: 1.833}  # one-sided 95 %, by runs
+SIDES = ("up", "down")
+LAZIEST = "lazy 1.5"  # the one that is judged; the others are shown beside it
 
 # ---------------------------------------------------------------- findings
-
-
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """The differences of two methods, seed by seed, in points of accuracy."""
-
-    differences: tuple[float, ...]
-
-    @classmethod
-    def of(cls, results: Results, ours: str, theirs: str) -> Paired:
-        runs = results.outcomes.get(ours, {}), results.outcomes.get(theirs, {})
-        both = sorted(runs[0].keys() & runs[1].keys())
-        return cls(
-            tuple(
-                100 * (runs[0][seed].final("accuracy", LAST) - runs[1][seed].final("accuracy", LAST))
-                for seed in both
-            )
-        )
-
-    @property
-    def mean(self) -> float:
-        return statistics.fmean(self.differences)
-
-    @property
-    def lower(self) -> float:
-        """The lower end of the 90 % interval; of one run there is none."""
-        n = len(self.differences)
-        if n < 2:
-            return -math.inf
-        quantile = STUDENT.get(n, STUDENT[max(size for size in STUDENT if size <= n)])
-        return self.mean - quantile * statistics.stdev(self.differences) / math.sqrt(n)
 
 
 def findings(edition: str, results: Results) -> list[Finding]:
@@ -87,17 +54,17 @@ def _goal(results: Results, place: str) -> Finding:
     claim = (
         f"a {SHARE}th of the bytes each way, within {MARGIN} points of the best uncompressed method ({place})"
     )
-    names = {method: judging(place, method) for method in ("two_way", *UNCOMPRESSED)}
-    if not results.have(*names.values()):
+    ours, *others = (judging(place, method) for method in ("two_way", *UNCOMPRESSED))
+    if not results.have(ours, *others):
         return not_run(claim, OWN)
-    best = max(UNCOMPRESSED, key=lambda method: results.final(names[method], last=LAST).mean)
-    gap = Paired.of(results, names["two_way"], names[best])
-    up, down = (_ratio(results, names[best], names["two_way"], side) for side in ("up", "down"))
-    text = (
-        f"{gap.mean:+.2f} points against {best}, lower end {gap.lower:+.2f} ({len(gap.differences)} seeds); "
-        f"{up:.1f} and {down:.1f} times fewer bytes up and down"
+    close = tuple(no_worse(results, ours, other, final_accuracy(LAST), MARGIN) for other in others)
+    small = tuple(_fewer(results, others[0], ours, side, SHARE) for side in SIDES)
+    gaps = ", ".join(
+        f"{gap:+.2f} points against {method}"
+        for method, gap in zip(UNCOMPRESSED, _gaps(results, ours, others), strict=True)
     )
-    return Finding(claim, OWN, text, judged(min(up, down) >= SHARE and gap.lower > -MARGIN))
+    text = f"{gaps}; {_ratios(results, others[0], ours)} times fewer bytes up and down"
+    return Finding(claim, OWN, text, comparisons=(*close, *small), family="bytes and accuracy")
 
 
 def _published(results: Results, place: str) -> Finding:
@@ -105,36 +72,52 @@ def _published(results: Results, place: str) -> Finding:
     ours, theirs = judging(place, "two_way"), judging(place, "FedBNLACA 1/24")
     if not results.have(ours, theirs):
         return not_run(claim, OWN)
-    gap = Paired.of(results, ours, theirs)
-    up, down = (_ratio(results, theirs, ours, side) for side in ("up", "down"))
-    text = (
-        f"{gap.mean:+.2f} points, lower end {gap.lower:+.2f}, with {up:.2f} and {down:.2f} times fewer bytes"
-    )
-    return Finding(claim, OWN, text, judged(min(up, down) >= 1 and gap.lower > 0))
+    [gap] = _gaps(results, ours, [theirs])
+    text = f"{gap:+.2f} points, with {_ratios(results, theirs, ours)} times fewer bytes up and down"
+    ahead = above(results, ours, theirs, final_accuracy(LAST))
+    small = tuple(_fewer(results, theirs, ours, side) for side in SIDES)
+    return Finding(claim, OWN, text, comparisons=(ahead, *small), family="against the published method")
+
+
+def _gaps(results: Results, ours: str, others: Sequence[str]) -> list[float]:
+    """Points of accuracy between one cell and others, on average over the seeds of both."""
+    measure = final_accuracy(LAST)
+    return [above(results, ours, other, measure).difference.mean for other in others]
+
+
+def _fewer(results: Results, more: str, less: str, side: str, factor: float = 1.0) -> Comparison:
+    return times(results, more, less, factor, _sent(side), f"bytes {side}: {more}, {factor:g} times {less}")
+
+
+def _sent(side: str) -> Measure:
+    return lambda outcome: float(getattr(outcome, f"bytes_{side}"))
+
+
+def _ratios(results: Results, more: str, less: str) -> str:
+    """How many times as much one cell sends, up and down."""
+    sums = [[results.spread(name, _sent(side)).mean for side in SIDES] for name in (more, less)]
+    return " and ".join(f"{large / small:.2f}" for large, small in zip(*sums, strict=True))
 
 
 def _lazy(results: Results, bed: str) -> Finding:
-    claim = f"a lazy uplink skips {SKIPPED:.0%} at no more than {MARGIN} points ({bed})"
-    base = tuning(bed, "base")
-    ran = [label for label in LAZY if results.have(tuning(bed, label), base)]
-    if not ran:
+    claim = f"a lazy uplink ({LAZIEST}) skips {SKIPPED:.0%} at no more than {MARGIN} points ({bed})"
+    base, lazy = tuning(bed, "base"), tuning(bed, LAZIEST)
+    if not results.have(base, lazy):
         return not_run(claim, OWN)
-    gaps = {label: Paired.of(results, tuning(bed, label), base).mean for label in ran}
-    fired = {label: results.spread(tuning(bed, label), _skipped).mean for label in ran}
+    ran = {label: tuning(bed, label) for label in LAZY if results.have(tuning(bed, label))}
+    gaps = dict(zip(ran, (-gap for gap in _gaps(results, base, list(ran.values()))), strict=True))
+    fired = {label: results.spread(name, _skipped).mean for label, name in ran.items()}
     text = "; ".join(f"{label}: {fired[label]:.0%} skipped, {gaps[label]:+.2f} points" for label in ran)
-    return Finding(claim, OWN, text, judged(any(fired[x] >= SKIPPED and gaps[x] >= -MARGIN for x in ran)))
+    often = above(results, lazy, lazy, _skipped)
+    comparisons = (
+        Comparison(f"skipped above {SKIPPED:.0%}", often.seeds, often.larger, (SKIPPED,) * len(often.seeds)),
+        no_worse(results, lazy, base, final_accuracy(LAST), MARGIN),
+    )
+    return Finding(claim, OWN, text, comparisons=comparisons, family="lazy uplink")
 
 
 def _skipped(outcome: Any) -> float:
     return float(outcome.traffic["up"]["firing_rate"])
-
-
-def _ratio(results: Results, larger: str, smaller: str, side: str) -> float:
-    sums = [
-        results.spread(name, lambda outcome: float(getattr(outcome, f"bytes_{side}"))).mean
-        for name in (larger, smaller)
-    ]
-    return sums[0] / sums[1]
 
 
 # ---------------------------------------------------------------- the page

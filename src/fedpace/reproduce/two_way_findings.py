@@ -6,54 +6,61 @@ claim is about, a rival has what it had learned when it had sent as much.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from dataclasses import replace
 
-from fedpace.reproduce.comparison import Comparison, Measure, above, final_accuracy, no_worse
+from fedpace.reproduce.comparison import Comparison, above, final_accuracy, no_worse, times
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_run, not_tested
-from fedpace.reproduce.outcome import Evaluation, Outcome
+from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
+from fedpace.reproduce.two_way_budgets import COSTS, at_budget, at_equal_seconds, budget_of, to_target
 from fedpace.reproduce.two_way_cells import (
     BASELINES,
     LAST,
     PLACES,
+    SCALES,
     SUGGESTED,
     TAU_EF21,
     TAU_NLA,
-    Place,
+    DataSplit,
     name_of,
+    where,
 )
+from fedpace.reproduce.two_way_tuned import EVERYWHERE, missing, ran
 
 POINT = 1.0  # of accuracy: the margin of the claims that say "within a point"
+SHOWN = tuple(place for place in PLACES if place.data == "Fashion-MNIST")
 RARELY = 0.01  # of the uploads: a rule that fires less often was not tested
-COSTS: dict[str, Callable[[Evaluation], float]] = {
-    "both ways": lambda point: float(point.bytes),
-    "up": lambda point: float(point.bytes_up),
-}
 
 
 def findings(edition: str, results: Results) -> list[Finding]:
     published = [
-        *(_at_equal_bytes(results, place, "FedNLAA", "up", "Figures 1, 3") for place in PLACES),
-        *(_at_equal_bytes(results, place, "FedACA 1/8", "up", "Figures 2, 4") for place in PLACES),
+        *(_at_equal_bytes(results, place, "FedNLAA", "up", "Figures 1, 3") for place in EVERYWHERE),
+        *(_at_equal_bytes(results, place, "FedACA 1/8", "up", "Figures 2, 4") for place in EVERYWHERE),
         *(
             _at_equal_bytes(results, place, "FedBACA 1/8", side, "Figures 2, 4")
-            for place in PLACES
+            for place in EVERYWHERE
+            for side in COSTS
+        ),
+        *(
+            to_target(results, place, "FedBACA 1/8", side, "Figures 2, 4")
+            for place in SHOWN
             for side in COSTS
         ),
     ]
+    clients = SCALES[edition].work["clients_per_round"]
+    timed = [at_equal_seconds(results, place, "FedBACA 1/8", clients) for place in SHOWN]
     checks = (_fewest, _aa, _threshold, _fedcams, _both_ways, _literal, _lazy)
-    own = [check(results, place) for check in checks for place in PLACES if place[0] == "Fashion-MNIST"]
+    own = [check(results, place) for check in checks for place in SHOWN]
     cnn = not_run("the same with a CNN (Figures 1-4, 13-20)", "as for the MLP", "a CNN takes hours.")
-    return [*published, *own, cnn]
+    return [*published, *own, *timed, cnn]
 
 
-def accuracy(results: Results, place: Place, method: str) -> SeedSpread:
+def accuracy(results: Results, place: DataSplit, method: str) -> SeedSpread:
     return results.final(name_of(place, method), last=LAST)
 
 
-def traffic(results: Results, place: Place, method: str, side: str = "both") -> float:
+def traffic(results: Results, place: DataSplit, method: str, side: str = "both") -> float:
     """Megabytes until the end."""
     measures: dict[str, Callable[[Outcome], float]] = {
         "both": lambda outcome: (outcome.bytes_up + outcome.bytes_down) / 1e6,
@@ -63,54 +70,36 @@ def traffic(results: Results, place: Place, method: str, side: str = "both") -> 
     return results.spread(name_of(place, method), measures[side]).mean
 
 
-def firing(results: Results, place: Place, method: str) -> float:
+def firing(results: Results, place: DataSplit, method: str) -> float:
     return results.spread(name_of(place, method), lambda o: o.traffic["up"]["firing_rate"]).mean
 
 
-def _missing(results: Results, place: Place, *methods: str) -> bool:
+def _missing(results: Results, place: DataSplit, *methods: str) -> bool:
     return not results.have(*(name_of(place, method) for method in methods))
 
 
-def where(place: Place) -> str:
-    return f"{place[0]}, {place[1]}"
-
-
-def _at_equal_bytes(results: Results, place: Place, method: str, side: str, figures: str) -> Finding:
+def _at_equal_bytes(results: Results, place: DataSplit, method: str, side: str, figures: str) -> Finding:
     claim = (
         f"{method} is more accurate than FedAvg, FedAdam and FedAMS at equal bytes {side} ({where(place)})"
     )
-    if _missing(results, place, method, *BASELINES):
+    if missing(results, place, method, *BASELINES):
         return not_run(claim, figures)
-    rate = firing(results, place, method)
-    budget = budget_of(results, name_of(place, method), side)
-    measure = at_budget(budget, side)
-    ends = {m: results.spread(name_of(place, m), measure) for m in (method, *BASELINES)}
+    names = {m: ran(results, place, m) for m in (method, *BASELINES)}
+    rate = results.spread(names[method], _fired).mean
+    budget = budget_of(results, names[method], COSTS[side])
+    measure = at_budget(budget, COSTS[side])
+    ends = {m: results.spread(name, measure) for m, name in names.items()}
     text = f"after {budget / 1e6:.1f} MB: " + ", ".join(f"{m} {value:.1f} %" for m, value in ends.items())
     if method == "FedNLAA" and rate < RARELY:
         return not_tested(claim, figures, text, f"NLA fired in {rate:.1%} of uploads.")
     note = f"its rule fired in {rate:.1%} of uploads" + (
         ": what is tested is compression with error feedback, as in FedCAMS." if rate < RARELY else "."
     )
-    better = tuple(above(results, name_of(place, method), name_of(place, m), measure) for m in BASELINES)
+    better = tuple(above(results, names[method], names[m], measure) for m in BASELINES)
     return Finding(claim, figures, text, note=note, comparisons=better, family=f"{figures}, {where(place)}")
 
 
-def budget_of(results: Results, name: str, side: str) -> float:
-    """The bytes that a cell sends in a run, on average."""
-    return statistics.fmean(COSTS[side](outcome.points[-1]) for outcome in results.of(name))
-
-
-def at_budget(budget: float, side: str) -> Measure:
-    """Accuracy in percent, the mean of the last evaluations before so many bytes were sent."""
-
-    def measure(outcome: Outcome) -> float | None:
-        within = [p.metrics["accuracy"] for p in outcome.points if COSTS[side](p) <= 1.0001 * budget]
-        return 100 * statistics.fmean(within[-LAST:]) if within else None
-
-    return measure
-
-
-def _fewest(results: Results, place: Place) -> Finding:
+def _fewest(results: Results, place: DataSplit) -> Finding:
     claim = f"FedNLACA and FedBNLACA need few bits, FedBNLACA fewest ({where(place)})"
     names = ("FedNLAA", "FedNLACA 1/8", "FedBNLACA 1/8")
     if _missing(results, place, "FedAMS", *names):
@@ -127,7 +116,7 @@ def _megabytes(outcome: Outcome) -> float:
     return (outcome.bytes_up + outcome.bytes_down) / 1e6
 
 
-def _aa(results: Results, place: Place) -> Finding:
+def _aa(results: Results, place: DataSplit) -> Finding:
     claim = f"FedAA converges faster than FedAvg, FedAdam and FedAMS ({where(place)})"
     if _missing(results, place, "FedAA", *BASELINES):
         return not_run(claim, "Figures 2, 4")
@@ -145,7 +134,7 @@ def _first_half(outcome: Outcome) -> float:
     return 100 * sum(values) / len(values)
 
 
-def _threshold(results: Results, place: Place) -> Finding:
+def _threshold(results: Results, place: DataSplit) -> Finding:
     claim = f"the suggested size of C, sqrt(alpha log m)/m, makes NLA save ({where(place)})"
     if _missing(results, place, SUGGESTED):
         return not_run(claim, "text")
@@ -159,16 +148,17 @@ def _threshold(results: Results, place: Place) -> Finding:
     return not_tested(claim, "text", text, why)
 
 
-def _fedcams(results: Results, place: Place) -> Finding:
+def _fedcams(results: Results, place: DataSplit) -> Finding:
     claim = f"FedCAMS at 1/8 within a point of FedAMS at 6 times smaller uploads ({where(place)})"
     published = "expected from a toy study"
     if _missing(results, place, "FedCAMS 1/8", "FedAMS"):
         return replace(not_run(claim, published), source=ClaimSource.TOY)
     ours, full = (accuracy(results, place, m) for m in ("FedCAMS 1/8", "FedAMS"))
     ratio = traffic(results, place, "FedAMS", "up") / traffic(results, place, "FedCAMS 1/8", "up")
+    more, less = (name_of(place, method) for method in ("FedAMS", "FedCAMS 1/8"))
     comparisons = (
         _within_a_point(results, place, "FedCAMS 1/8", "FedAMS"),
-        _times(results, place, 6.0, "FedAMS", "FedCAMS 1/8", _uploaded),
+        times(results, more, less, 6.0, _uploaded, "FedAMS above 6 times FedCAMS 1/8"),
     )
     text = f"{ours:.1f} % against {full:.1f} %, uploads {ratio:.1f} times smaller"
     return Finding(
@@ -176,38 +166,30 @@ def _fedcams(results: Results, place: Place) -> Finding:
     )
 
 
-def _within_a_point(results: Results, place: Place, method: str, other: str) -> Comparison:
+def _within_a_point(results: Results, place: DataSplit, method: str, other: str) -> Comparison:
     return no_worse(results, name_of(place, method), name_of(place, other), final_accuracy(LAST), POINT)
-
-
-def _times(
-    results: Results, place: Place, times: float, more: str, less: str, measure: Measure
-) -> Comparison:
-    """One method spends more than so many times what another does."""
-    plain = above(results, name_of(place, more), name_of(place, less), measure)
-    allowed = tuple(times * value for value in plain.smaller)
-    return Comparison(f"{more} above {times:g} times {less}", plain.seeds, plain.larger, allowed)
 
 
 def _uploaded(outcome: Outcome) -> float:
     return outcome.bytes_up / 1e6
 
 
-def _both_ways(results: Results, place: Place) -> Finding:
+def _both_ways(results: Results, place: DataSplit) -> Finding:
     claim = f"two_way within a point of FedCAMS at less than half of the total bytes ({where(place)})"
     if _missing(results, place, "two_way 1/8", "FedCAMS 1/8", "FedAvg"):
         return not_run(claim, OWN)
     ours, cams = (accuracy(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8"))
     sent = {m: traffic(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8", "FedAvg")}
     text = f"{ours:.1f} % against {cams:.1f} %; " + ", ".join(f"{m} {v:.1f} MB" for m, v in sent.items())
+    more, less = (name_of(place, method) for method in ("FedCAMS 1/8", "two_way 1/8"))
     comparisons = (
         _within_a_point(results, place, "two_way 1/8", "FedCAMS 1/8"),
-        _times(results, place, 2.0, "FedCAMS 1/8", "two_way 1/8", _megabytes),
+        times(results, more, less, 2.0, _megabytes, "FedCAMS 1/8 above 2 times two_way 1/8"),
     )
     return Finding(claim, OWN, text, comparisons=comparisons, family=where(place))
 
 
-def _literal(results: Results, place: Place) -> Finding:
+def _literal(results: Results, place: DataSplit) -> Finding:
     claim = f"compressing the model itself on the way down (Algorithm 2) loses to sending differences ({where(place)})"
     names = ("FedBNLACA 1/8", "two_way 1/8", "FedBNLACA 1/32", "two_way 1/32")
     if _missing(results, place, *names):
@@ -221,7 +203,7 @@ def _literal(results: Results, place: Place) -> Finding:
     return Finding(claim, OWN, text, comparisons=better, family=where(place))
 
 
-def _lazy(results: Results, place: Place) -> Finding:
+def _lazy(results: Results, place: DataSplit) -> Finding:
     claim = f"lazy two_way (EF21, tau {TAU_EF21}) skips a fifth of the uploads without losing a point ({where(place)})"
     tried = ("two_way 1/8 lazy", "two_way 1/8 lazy, tau 0.5")
     if _missing(results, place, *tried, "two_way 1/8", "FedNLACA 1/8"):

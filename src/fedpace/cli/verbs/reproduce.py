@@ -43,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", metavar="FOLDER", help="folder for finished runs (default: next to the run store)"
     )
-    parser.add_argument("--only", metavar="TEXT", help="run only the cells whose name contains TEXT")
+    parser.add_argument(
+        "--only", metavar="TEXT", help="run only cells, tune only grids, whose name contains TEXT"
+    )
     parser.add_argument("--estimate", action="store_true", help="only estimate the cost")
     parser.add_argument(
         "--tune",
@@ -109,7 +111,7 @@ def _tune(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace
     from fedpace.reproduce.run import tune, tuning_jobs
     from fedpace.reproduce.tuning import GridSearch, write_choice
 
-    todo = tuning_jobs(experiment, args.edition, kept)
+    todo = tuning_jobs(experiment, args.edition, kept, args.only)
     said = estimate(todo) if todo else "nothing to run"
     _say(f"{experiment.name} ({args.edition}), tuning: {said}")
     if args.estimate:
@@ -120,7 +122,7 @@ def _tune(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace
         rate, other = search.best
         print(f"{search.grid.name}: rate {rate:g}{', ' + other if other else ''} ({path})")
 
-    tune(experiment, args.edition, kept, args.jobs, told)
+    tune(experiment, args.edition, kept, args.jobs, told, args.only)
 
 
 def _say_cost(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:

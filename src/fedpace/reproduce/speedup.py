@@ -1,0 +1,25 @@
+"""How rounds to a target fall with the updates of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.comparison import to_target
+from fedpace.reproduce.results import Results
+
+
+def rounds_by_seed(results: Results, cells: Mapping[int, str], target: float) -> dict[int, dict[int, float]]:
+    """Rounds to the target by n, for every seed that the cells of all n have."""
+    rounds = to_target(target, draw.steps)
+    runs = {n: results.outcomes[name] for n, name in cells.items()}
+    shared = sorted(set.intersection(*(set(own) for own in runs.values())))
+    return {seed: {n: rounds(own[seed]) or 1.0 for n, own in runs.items()} for seed in shared}
+
+
+def slope_of(rounds: Mapping[int, float]) -> float:
+    """Least squares of log rounds against log n."""
+    x, y = np.log(list(rounds)), np.log(list(rounds.values()))
+    return float(np.polyfit(x, y, 1)[0])

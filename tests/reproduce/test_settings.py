@@ -1,0 +1,77 @@
+"""Settings of the papers that decide a verdict: which momenta are tried, what is divided by what, who is active."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fedpace import algorithms, simulate
+from fedpace.reproduce import fedgm_autonomous
+from fedpace.reproduce.defedavg import ASYSG_N, algorithm
+from fedpace.reproduce.experiment import Verdict
+from fedpace.reproduce.judgement import settled
+from fedpace.reproduce.longer_steps import LongerSteps
+from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.results import Results
+from fedpace.tasks import quadratics
+from fedpace.theory import stability_limit
+
+from .conftest import outcome, results
+
+
+def test_under_delay_the_grid_has_the_momenta_that_are_stable_at_the_largest_rates() -> None:
+    grids = {grid.name: grid for grid in fedgm_autonomous.grids("quick")}
+    wide = grids["wide autonomous FedGM, R = 10"]
+    assert wide.others[0] == ", beta 0.95 nu 0.7"
+    largest = max(rate for rate, other in wide.settings() if other == wide.others[0])
+    assert largest <= stability_limit(0.95, 0.7, 10) / fedgm_autonomous.WAY < 2.0
+
+
+def test_the_printed_form_divides_by_steps_and_multiplies_by_nothing() -> None:
+    cells = fedgm_autonomous.cells("quick", Results())
+    references = {cell.name.split()[1]: cell.algorithm.aggregate for cell in cells if "R = 5" in cell.name}
+    assert references["printed"].k_ref == 1.0
+    assert references["wide"].k_ref == "mean"
+
+
+def test_the_printed_form_is_judged_beside_the_other() -> None:
+    made = {
+        f"printed autonomous {method}, R = 5": [outcome([accuracy + seed / 1000] * 6) for seed in range(5)]
+        for method, accuracy in (("FedGM", 0.8), ("FedAvg", 0.7))
+    }
+    found = settled("quick", fedgm_autonomous.findings("quick", results(made)))
+    told = {claim.claim: claim.verdict for claim in found if claim.verdict is not Verdict.NOT_RUN}
+    assert list(told.values()) == [Verdict.REPRODUCED]
+    assert next(iter(told)).endswith("as printed")
+
+
+def test_counting_steps_makes_the_step_of_fedprox_longer_and_nothing_else() -> None:
+    """K = 2 and alpha = lr mu = 1/2: ||a||_1 = 1 + 1/2, so the step grows by 2 / 1.5. Without mu it is FedAvg's."""
+    task = quadratics([1.0, 3.0])
+    work = {"client_lr": 0.5, "steps": 2, "batch_size": None}
+
+    def first(prox_mu: float, rule: object | None = None) -> float:
+        algorithm = algorithms.fedprox(prox_mu=prox_mu, **work)
+        changed = algorithm if rule is None else replace(algorithm, aggregate=rule)
+        return float(simulate(changed, task, rounds=1).model[0])
+
+    assert first(1.0, LongerSteps()) == pytest.approx(first(1.0) * 2 / 1.5, rel=1e-14)
+    assert first(0.0, LongerSteps()) == first(0.0)
+
+
+def test_clients_that_train_only_when_sampled_train_less_often() -> None:
+    """Two draws a step among five clients, all of whom train all the time otherwise."""
+    task = quadratics([1.0, 2.0, 3.0, 4.0, 5.0])
+
+    def trainings(energy_saving: bool) -> int:
+        rule = algorithms.defedavg_niid(draws=2, steps=1, batch_size=None, energy_saving=energy_saving)
+        return Outcome.of(simulate(rule, task, rounds=20), "finished").sessions
+
+    assert trainings(energy_saving=True) < trainings(energy_saving=False) <= 5 * 21
+
+
+def test_asysg_reads_one_gradient_of_each_of_n_active_clients() -> None:
+    rule = algorithm(ASYSG_N, "iid", 20, (0.1, None))
+    assert (rule.pace.buffer, rule.pace.concurrency, rule.local.steps, rule.local.lr) == (20, 20, 1, 1.0)
+    assert rule.server_opt.lr == 0.1
