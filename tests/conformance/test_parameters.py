@@ -111,7 +111,7 @@ def test_signature_and_help_show_every_parameter_with_its_default(name):
         assert parameter.default is not parameter.empty and parameter.annotation is not parameter.empty
     text = pydoc.render_doc(make, renderer=pydoc.plaintext)
     assert make.__doc__.splitlines()[0] in text
-    assert "shared" not in text and all(f"{parameter}: " in text for parameter in parameters(name))
+    assert "**shared" not in text and all(f"{parameter}: " in text for parameter in parameters(name))
 
 
 @pytest.mark.parametrize("name", sorted(ALL))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from fedpace.algorithm import Algorithm
 from fedpace.client import Client, ClientConfig, Session
@@ -27,7 +27,6 @@ from fedpace.server import Parcel, Update
 from fedpace.sim.training import request
 from fedpace.vector import Vector, freeze
 
-T = TypeVar("T")
 NO_RUN = bytes(16)
 REUSE_ANY = -1  # any broadcast is wanted, also one that was trained on before
 
@@ -37,7 +36,6 @@ class Participant:
 
     def __init__(self, task: ModelAndSamples, data: int, owner: Owner) -> None:
         self._whole = self.task = task  # `task`: as the run's algorithm trains it
-        self._adopted: tuple[Algorithm, int] | None = None
         self.samples, self.data, self.owner = task.samples(data), data, owner
         self.envelope = Envelope(NO_RUN, NO_RUN)
         self.memory, self.plan_text, self.seed, self.rounds = Remembered(), "", 0, 0
@@ -56,12 +54,7 @@ class Participant:
 
     def adopt(self, algorithm: Algorithm, seed: int) -> None:
         """The model as this algorithm trains it: some parameters may stay on the client."""
-        self._adopted = algorithm, seed
-        self.task = self.as_trained(self._whole)
-
-    def as_trained(self, task: T) -> T:
-        """Any task of this client as the run's algorithm trains it."""
-        return task if self._adopted is None else personal_task(task, *self._adopted)
+        self.task = personal_task(self._whole, algorithm, seed)
 
     # ------------------------------------------------------------ what happened
 

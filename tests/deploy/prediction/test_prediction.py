@@ -252,7 +252,7 @@ def test_a_journal_is_measured_and_its_run_predicted(
     assert main([*words, "--json", table]) == 0  # another plan: nothing to compare with
     said = json.loads(Path(table).read_text("utf-8"))
     assert said["real"] is None and said["compared"]["server steps"] == {"predicted": 3, "real": None}
-    assert "--real names a run of this one" in capsys.readouterr().out
+    assert "use --real to compare with a run of this one" in capsys.readouterr().out
     assert main([*words, "--real", str(bed.place)]) == 0
     text = Path(page).read_text("utf-8")
     assert "real: night" in text and "predicted and real" in text and "<td>server steps</td>" in text

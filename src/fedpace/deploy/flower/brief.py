@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
+from fedpace.algorithm import Algorithm
+from fedpace.compute.personal import personal_task
 from fedpace.deploy.messages import Message
 from fedpace.deploy.participant import Participant
 from fedpace.deploy.reaction import Reaction
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,16 @@ class Standing:
 
 class BriefParticipant(Participant):
     """One client of a run, for the length of one letter."""
+
+    _adopted: tuple[Algorithm, int] | None = None
+
+    def adopt(self, algorithm: Algorithm, seed: int) -> None:
+        super().adopt(algorithm, seed)
+        self._adopted = algorithm, seed
+
+    def as_trained(self, task: T) -> T:
+        """A task with data, as the run's algorithm trains it; what this client is made with may have none."""
+        return task if self._adopted is None else personal_task(task, *self._adopted)
 
     @property
     def standing(self) -> Standing:
