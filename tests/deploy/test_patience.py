@@ -10,6 +10,7 @@ import pytest
 from fedpace.algorithms import fedsgd
 from fedpace.deploy import Owner, Patience, inputs
 from fedpace.deploy.coordinator import Coordinator
+from fedpace.deploy.expectations import Awaited, Expectations
 from fedpace.deploy.inputs import Input, InputKind
 from fedpace.deploy.messages import Message, MessageKind, welcomed
 from fedpace.deploy.participant import Participant
@@ -138,3 +139,13 @@ def test_samples_are_those_a_client_first_said(hand: Hand) -> None:
     hand.clients[2].samples = 1e6
     hand.hello(2, 4.0)
     assert hand.server.state.samples == {0: 1.0, 1: 1.0, 2: 1.0}
+
+
+def test_the_time_that_a_client_was_away_is_not_held_against_it() -> None:
+    """A server that restarts reaches its clients late; the sessions it had ordered wait for them as long as before."""
+    expected = Expectations()
+    expected.expect(0, Awaited.TRAINING, 0, 0, 10.0, PATIENCE)  # until 15
+    expected.away_until_s[0] = 12.0 + PATIENCE.grace_s
+    expected.back(0, 14.5, PATIENCE.grace_s)
+    assert expected.overdue(17.4) == [] and expected.overdue(17.5) == [0]
+    assert expected.next_s() == 17.5

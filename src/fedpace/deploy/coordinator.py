@@ -157,7 +157,7 @@ class Coordinator(Dispatcher):
             self._send(client, Message(MessageKind.BYE, {"reason": "samples must be a number within limits"}))
             return
         s.connected.add(client)
-        s.expected.away_until_s.pop(client, None)
+        s.expected.back(client, s.now, self.terms.patience.grace_s)
         s.wanting.pop(client, None)
         for gone in (s.overdue, s.paused):
             gone.discard(client)

@@ -8,7 +8,7 @@ take twice as long the next time. One whose connection broke is waited for `grac
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from fedpace.errors import require_number
@@ -87,6 +87,13 @@ class Expectations:
         missed = self.clients.pop(client)
         waited = missed.until_s - missed.since_s
         self.longest_s[client] = max(waited / 2, 2 * self.longest_s.get(client, 0.0))
+
+    def back(self, client: int, now: float, grace_s: float) -> None:
+        """It is here again: while it was away it could neither be sent its work nor deliver it."""
+        until, each = self.away_until_s.pop(client, None), self.clients.get(client)
+        if until is not None and each is not None:
+            away_s = now - (until - grace_s)
+            self.clients[client] = replace(each, until_s=each.until_s + away_s)
 
     def gone(self, now: float) -> list[int]:
         """Clients that did not come back in time."""
