@@ -177,6 +177,8 @@ EXPERIMENT = reproduction(
     {
         "quick": "`false_fields` claims a thousand times the samples: rules that count every update the same believe "
         "no such claim. `free_rider` sends the model back: its harm is that of fewer honest updates.",
-        "full": "",
+        "full": "The shares are a fifth and two fifths. An accuracy of 0.0 is a run whose model was no longer finite. "
+        "On skewed data no rule stays within five points of the mean under every attack, not even of a fifth of the "
+        "clients.",
     },
 )
