@@ -26,8 +26,8 @@ from deploy_load import PROCESSES, Load, a_client
 from fedpace import algorithms
 from fedpace.deploy import genesis, join_async
 from fedpace.deploy.journal import Journal, NoJournal
+from fedpace.deploy.journal.disk_journal import DiskJournal
 from fedpace.deploy.journal.files import DiskFile, DiskFiles
-from fedpace.deploy.journal.keeper import DiskJournal
 from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.serving import Serving
 from fedpace.deploy.terms import Terms

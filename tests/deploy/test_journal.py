@@ -17,8 +17,8 @@ from fedpace.deploy import genesis
 from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.genesis import Genesis
 from fedpace.deploy.inputs import Input
+from fedpace.deploy.journal.disk_journal import DiskJournal, JournalLimits, inputs_from, read_segments
 from fedpace.deploy.journal.files import MOST_PARTS, DiskFiles
-from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits, inputs_from, read_segments
 from fedpace.deploy.state import CoordinatorState
 from fedpace.errors import ConfigError, StorageError
 from fedpace.record.store.snapshot import take_server

@@ -11,8 +11,8 @@ from tests.deploy.deployed import CLIENTS, ROUNDS, SAMPLES, SEED, TASK, VARIANTS
 import fedpace
 from fedpace.deploy import Owner, genesis, replay
 from fedpace.deploy.inputs import InputKind
+from fedpace.deploy.journal.disk_journal import inputs_from, read_segments
 from fedpace.deploy.journal.files import DiskFiles
-from fedpace.deploy.journal.keeper import inputs_from, read_segments
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.plan import RunPlan
 from fedpace.errors import ConfigError

@@ -13,8 +13,8 @@ from fedpace.aggregate import Normalised, PerStep
 from fedpace.algorithm import Algorithm
 from fedpace.deploy import JournalLimits, genesis, replay
 from fedpace.deploy.coordinator import Coordinator
+from fedpace.deploy.journal.disk_journal import DiskJournal
 from fedpace.deploy.journal.files import DiskFiles
-from fedpace.deploy.journal.keeper import DiskJournal
 from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.terms import Terms
 

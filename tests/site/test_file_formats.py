@@ -13,7 +13,7 @@ import fedpace
 from fedpace import algorithms, reproduce
 from fedpace.deploy.expectations import Patience
 from fedpace.deploy.inputs import InputKind
-from fedpace.deploy.journal.keeper import JournalLimits
+from fedpace.deploy.journal.disk_journal import JournalLimits
 from fedpace.deploy.projects import settings
 from fedpace.record.store import checkpoint, tables
 

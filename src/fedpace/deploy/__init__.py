@@ -6,7 +6,7 @@ replay                 the run again from its journal, offline
 """
 
 from fedpace.deploy.expectations import Patience
-from fedpace.deploy.journal.keeper import JournalLimits
+from fedpace.deploy.journal.disk_journal import JournalLimits
 from fedpace.deploy.measures import model_sha256
 from fedpace.deploy.owner import Owner
 from fedpace.deploy.replay import Replay, replay

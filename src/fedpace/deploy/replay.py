@@ -20,8 +20,8 @@ from fedpace.deploy import genesis, messages
 from fedpace.deploy.coordinator import Coordinator
 from fedpace.deploy.genesis import Genesis
 from fedpace.deploy.inputs import Input, InputKind
+from fedpace.deploy.journal.disk_journal import inputs_from, read_segments, restore
 from fedpace.deploy.journal.files import DiskFiles
-from fedpace.deploy.journal.keeper import inputs_from, read_segments, restore
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.running import outcome
 from fedpace.errors import ConfigError, DivergedError, RemoteError

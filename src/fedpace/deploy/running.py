@@ -19,8 +19,8 @@ from fedpace.deploy.estimates import newest
 from fedpace.deploy.expectations import Patience
 from fedpace.deploy.genesis import Genesis
 from fedpace.deploy.joining import Joining
+from fedpace.deploy.journal.disk_journal import DiskJournal, JournalLimits
 from fedpace.deploy.journal.files import DiskFiles
-from fedpace.deploy.journal.keeper import DiskJournal, JournalLimits
 from fedpace.deploy.local_task import LocalTask
 from fedpace.deploy.measures import model_sha256, spread
 from fedpace.deploy.measuring import Evaluate

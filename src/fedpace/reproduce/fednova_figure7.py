@@ -8,7 +8,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce.comparison import above, final_accuracy
 from fedpace.reproduce.experiment import OWN, Finding, not_run
-from fedpace.reproduce.fednova_beds import EPOCHS, LAST, PROX, RHO, Testbed, name_of
+from fedpace.reproduce.fednova_testbeds import EPOCHS, LAST, PROX, RHO, Testbed, name_of
 from fedpace.reproduce.longer_steps import LongerSteps
 from fedpace.reproduce.results import Results
 

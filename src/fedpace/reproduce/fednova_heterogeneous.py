@@ -13,7 +13,7 @@ from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, above, final_accuracy
 from fedpace.reproduce.experiment import Finding, Procedure, Table, compared, not_run, reproduction
-from fedpace.reproduce.fednova_beds import BEDS, EPOCHS, LAST, PROX, SOLVERS, Testbed, name_of
+from fedpace.reproduce.fednova_testbeds import BEDS, EPOCHS, LAST, PROX, SOLVERS, Testbed, name_of
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import at_the_end
 

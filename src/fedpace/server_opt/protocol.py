@@ -23,6 +23,6 @@ class ServerOpt(Protocol):
 
         One that has `spend`, too, is asked for the same by that name where `delta` and the state are the caller's
         own and not needed any more: the next model may then be written over `delta`, and the next state over the
-        state, unless the step is not taken. Read-only vectors are not the caller's own.
+        state. If it raises, the state is as it was, and `delta` is lost. Read-only vectors are not the caller's own.
         """
         ...

@@ -11,7 +11,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.deploy.expectations import Patience
 from fedpace.deploy.identity.enrolment import split_address
-from fedpace.deploy.journal.keeper import JournalLimits
+from fedpace.deploy.journal.disk_journal import JournalLimits
 from fedpace.disk.toml import read_toml, require_keys
 from fedpace.errors import ConfigError, require, unknown
 from fedpace.expressions import evaluate, parsed, rule_classes
