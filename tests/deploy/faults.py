@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from itertools import chain, repeat
+
+from fedpace.deploy.accepting import stop_accepting
 
 UP, DOWN = "up", "down"  # client to server, server to client
 Damage = Callable[[str, bytes], Iterable[bytes]]  # (direction, bytes that came) -> what is forwarded instead
@@ -59,18 +61,34 @@ class FaultyProxy:
 
     async def close(self) -> None:
         assert self._server is not None
+        await stop_accepting(self._server.sockets)
         self._server.close()
         self.cut()
 
     async def _forward_both(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        limit = next(self._cuts)
-        try:
+        with self._opened(writer), contextlib.suppress(OSError):
             back_reader, back_writer = await asyncio.open_connection("127.0.0.1", self._target())
-        except OSError:
+            with self._opened(back_writer):
+                await self._until_one_ends(reader, writer, back_reader, back_writer)
+
+    @contextlib.contextmanager
+    def _opened(self, writer: asyncio.StreamWriter) -> Iterator[None]:
+        self._open.add(writer)
+        try:
+            yield
+        finally:
+            self._open.discard(writer)
             writer.transport.abort()
-            return
-        self._open |= {writer, back_writer}
+
+    async def _until_one_ends(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        back_reader: asyncio.StreamReader,
+        back_writer: asyncio.StreamWriter,
+    ) -> None:
+        limit = next(self._cuts)
         halves = (
             self._forward(UP, reader, back_writer, limit),
             self._forward(DOWN, back_reader, writer, limit),
@@ -80,9 +98,6 @@ class FaultyProxy:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._open -= {writer, back_writer}
-        writer.transport.abort()
-        back_writer.transport.abort()
 
     async def _forward(
         self, direction: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: float

@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from fedpace.deploy.accepting import stop_accepting
+
 
 class SlowLink:
     """A proxy in front of a server on this machine. `latency_s`: each way."""
@@ -23,8 +25,9 @@ class SlowLink:
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._both, "127.0.0.1", 0)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         assert self._server is not None
+        await stop_accepting(self._server.sockets)
         self._server.close()
 
     async def _both(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -60,4 +63,4 @@ async def slow_link(port: int, latency_s: float, bytes_per_s: float) -> AsyncIte
     try:
         yield link
     finally:
-        link.close()
+        await link.close()

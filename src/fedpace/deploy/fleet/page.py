@@ -8,6 +8,7 @@ import ipaddress
 import socket
 from collections.abc import AsyncIterator, Callable
 
+from fedpace.deploy.accepting import stop_accepting
 from fedpace.deploy.serving import Serving
 from fedpace.deploy.websocket.addresses import is_loopback
 from fedpace.errors import ConfigError
@@ -54,6 +55,7 @@ class MetricsPage:
         try:
             yield
         finally:
+            await stop_accepting(listener.sockets)
             listener.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request as HttpRequest
 from websockets.http11 import Response
 
+from fedpace.deploy.accepting import stop_accepting
 from fedpace.deploy.identity.enrolment import Identities
 from fedpace.deploy.identity.peers import PeerCertificate, peer_of
 from fedpace.deploy.transport import Buffer, Presence, TransportEvent
@@ -137,6 +138,7 @@ class WebsocketServer:
         if self._listener is None:
             return
         self._closing = True
+        await stop_accepting(self._listener.sockets)
         self._listener.close(close_connections=False)
         for seat in self._seats:
             self._seats.dismiss(seat.link.client, "the server ends")
