@@ -14,7 +14,9 @@ from fedpace.deploy.websocket.server import WebsocketServer
 TURNS = pytest.mark.parametrize("turns", range(6))  # of the loop between a connection and the end
 
 
-async def _complaints(address: tuple[str, int], turns: int, close: Callable[[], Awaitable[None]]) -> list[str]:
+async def _complaints(
+    address: tuple[str, int], turns: int, close: Callable[[], Awaitable[None]]
+) -> list[str]:
     loop, complaints = asyncio.get_running_loop(), list[str]()
     loop.set_debug(True)  # asyncio reports a connection that it could not make only then
     loop.set_exception_handler(lambda loop, context: complaints.append(context["message"]))

@@ -320,9 +320,22 @@ def model_header(parcel: Parcel) -> dict[str, Any]:
     }
 
 
-def to_parcel(header: Mapping[str, Any], frames: Mapping[str, bytes]) -> Parcel:
+@dataclass(frozen=True, slots=True)
+class SentModel:
+    """A model for one client, and its position in the journal, which tells it from the same one sent again."""
+
+    parcel: Parcel
+    origin: int
+
+
+def to_sent_model(message: Message) -> SentModel | None:
+    """The model in a MODEL, or in an INTERRUPT that has one."""
+    header = message.header if message.kind is MessageKind.MODEL else message.header["model"]
+    if header is None:
+        return None
     context = Context(header["round"], header["clients_per_step"], tuple(header["step_norms"]))
-    return Parcel(header["version"], header["round"], frames, context, generation=header["generation"])
+    known = (header["version"], header["round"], message.frames, context)
+    return SentModel(Parcel(*known, generation=header["generation"]), message.header["stamp"][1])
 
 
 def of_receipt(session: int, receipt: Receipt, stamp: Sequence[int]) -> Message:

@@ -16,7 +16,7 @@ from fedpace.compute.personal import personal_task
 from fedpace.deploy import messages
 from fedpace.deploy.local_task import ModelAndSamples
 from fedpace.deploy.measures import model_sha256
-from fedpace.deploy.messages import Envelope, Message, MessageKind
+from fedpace.deploy.messages import Envelope, Message, MessageKind, SentModel
 from fedpace.deploy.owner import Owner
 from fedpace.deploy.plan import RunPlan, digest
 from fedpace.deploy.reaction import Reaction, Remembered
@@ -45,7 +45,7 @@ class Participant:
         self._welcome: Mapping[str, Any] | None = None
         self._results: dict[int, Vector] = {}  # deltas of finished sessions, by number
         self._done: tuple[Vector, int] | None = None  # an interruptible session that took all its steps
-        self._interruption: tuple[int, Parcel | None] | None = None  # came while it trained
+        self._interruption: Message | None = None  # came while it trained
         self._greetings, self._greeting = 0, True  # hello was said, or is to be; the welcome has not come
         # an interruption that came before the answer to the last upload
         self._deferred: Message | None = None
@@ -200,18 +200,19 @@ class Participant:
 
     def _got_model(self, message: Message) -> None:
         self._wants = False
-        if not self._paused:
-            self._take(messages.to_parcel(message.header, message.frames))
+        model = messages.to_sent_model(message)
+        if model is not None and not self._paused:
+            self._take(model)
 
-    def _take(self, parcel: Parcel) -> None:
+    def _take(self, model: SentModel) -> None:
         """Begin a session, unless it is the one under way; one that was overtaken is given up."""
         client = self._client
-        if self._knows(parcel):
+        if self._knows(model.parcel):
             return
         if client.state.running is not None:
             client.lose()
             self._done, self._interruption = None, None
-        self._begin(parcel)
+        self._begin(model)
 
     def _knows(self, parcel: Parcel) -> bool:
         s = self._client.state
@@ -219,15 +220,15 @@ class Participant:
         again = isinstance(self._client.config.behaviour, Interruptible)  # from the same one
         return not again and (parcel.version, parcel.round) in known
 
-    def _begin(self, parcel: Parcel) -> None:
-        client = self._client
+    def _begin(self, model: SentModel) -> None:
+        client, parcel = self._client, model.parcel
         try:
             session = client.begin(parcel)
         except RemoteError:
             self._say(messages.of_update(client.resync(parcel)))
             return
         client.state.seen = max(client.state.seen, parcel.version)
-        self.memory.began(session.number)
+        self.memory.began(session.number, model.origin)
         steps = self.owner.steps(session.steps)
         require(1 <= steps <= session.steps, "steps of a session", steps, f"in 1..{session.steps}")
         client.state.running = session = replace(session, steps=steps)
@@ -238,20 +239,14 @@ class Participant:
             self._upload()
 
     def _interrupted(self, message: Message) -> None:
-        header, parcel = message.header, None
         if self._client.state.upload is not None:
             self._deferred = message
-            return
-        if header["model"] is not None:
-            parcel = messages.to_parcel(header["model"], message.frames)
-        if self._client.state.running is None:
-            self._say(Message(MessageKind.DROPPED, {"round": header["round"]}))
+        elif self._client.state.running is None:
+            self._say(Message(MessageKind.DROPPED, {"round": message.header["round"]}))
         elif self._done is not None:
-            delta, steps = self._done
-            self._reply(delta, steps, parcel)
+            self._reply(*self._done, message)
         else:
-            self._interruption = (header["round"], parcel)
-            self._reaction.stop = True
+            self._interruption, self._reaction.stop = message, True
 
     def _trained(self, number: int, delta: Vector, steps: int) -> None:
         client = self._client
@@ -261,8 +256,8 @@ class Participant:
         if not isinstance(client.config.behaviour, Interruptible):
             self._finish(session, delta, steps)
         elif self._interruption is not None:
-            (_, parcel), self._interruption = self._interruption, None
-            self._reply(delta, steps, parcel)
+            interruption, self._interruption = self._interruption, None
+            self._reply(delta, steps, interruption)
         else:
             self._done = (delta, steps)
 
@@ -279,14 +274,15 @@ class Participant:
             self._upload()
         self._want()
 
-    def _reply(self, delta: Vector, steps: int, parcel: Parcel | None) -> None:
+    def _reply(self, delta: Vector, steps: int, interruption: Message) -> None:
         """An interrupted client sends what it has, and trains on where it averages."""
         client, self._done = self._client, None
         session = client.interrupt(steps)
         self._results[session.number] = delta
         self._upload()
-        if parcel is not None and client.goes_on():
-            self._begin(parcel)
+        model = messages.to_sent_model(interruption)
+        if model is not None and client.goes_on():
+            self._begin(model)
 
     def _upload(self) -> None:
         """Encode the session in the send buffer; its state is on the disk before it is sent."""
@@ -298,7 +294,9 @@ class Participant:
         self._send(update)
 
     def _send(self, update: Update) -> None:
-        self._say(messages.of_update(update, self.memory.origins.get(update.session, 0)))
+        """Not before the welcome, which says whether the server still lacks it: that is when it is sent."""
+        if not self._greeting:
+            self._say(messages.of_update(update, self.memory.origins.get(update.session, 0)))
 
     def _answered(self, message: Message) -> None:
         client, session = self._client, message.header["session"]

@@ -23,10 +23,10 @@ class Remembered:
     initial: Vector | None = None  # the server's, where this machine made another one
     origins: dict[int, int] = field(default_factory=dict)  # session -> where its model is in the journal
 
-    def began(self, session: int) -> None:
-        """A session began from the model that came last."""
+    def began(self, session: int, origin: int) -> None:
+        """A session began from the model of this origin, which need not be what came last."""
         recent = list(self.origins.items())[1 - ORIGINS :]
-        self.origins = {**dict(recent), session: self.stamp[1]}
+        self.origins = {**dict(recent), session: origin}
 
 
 @dataclass(slots=True)

@@ -22,12 +22,12 @@ from fedpace.deploy.genesis import Genesis
 from fedpace.deploy.inputs import Input, InputKind
 from fedpace.deploy.journal.disk_journal import inputs_from, read_segments, restore
 from fedpace.deploy.journal.files import DiskFiles
-from fedpace.deploy.messages import Message, MessageKind
+from fedpace.deploy.messages import Message, MessageKind, SentModel
 from fedpace.deploy.running import outcome
 from fedpace.errors import ConfigError, DivergedError, RemoteError
 from fedpace.pace.protocol import Interruptible
 from fedpace.record import Run
-from fedpace.server import Parcel, Update
+from fedpace.server import Receipt, Update
 from fedpace.sim.training import request
 
 
@@ -91,12 +91,26 @@ class _Again:
     """One client, computed again."""
 
     machine: Client
-    models: deque[tuple[int, Parcel]] = field(default_factory=deque)  # sent to it, not begun yet
+    models: deque[SentModel] = field(default_factory=deque)  # sent to it, not begun yet
     restarted: bool = False  # and an upload from before is still to come
     sent: int = 0  # the last session it sent
+    refusal: Receipt | None = None  # of that one, which counts once it sends another: it may not have heard it
 
-    def sent_model(self, header: Mapping[str, Any], about: Mapping[str, Any], message: Message) -> None:
-        self.models.append((header["stamp"][1], messages.to_parcel(about, message.frames)))
+    def answered(self, session: int, receipt: Receipt) -> None:
+        """The server answered. A client that did not hear a refusal sends the same again, and it may be taken then."""
+        upload = self.machine.state.upload
+        if upload is None or upload.session != session:
+            return
+        if receipt.taken < session:
+            self.refusal = receipt
+        else:
+            self.machine.acknowledged(receipt)
+            self.refusal = None
+
+    def accept_refusal(self) -> None:
+        if self.refusal is not None:
+            self.machine.acknowledged(self.refusal)
+            self.refusal = None
 
 
 class Retraining:
@@ -121,13 +135,12 @@ class Retraining:
             case MessageKind.WELCOME if header["forget"] and known is not None:
                 known.machine.forget()
                 known.models.clear()
-                known.sent = 0
-            case MessageKind.MODEL:
-                self._of(client).sent_model(header, header, message)
-            case MessageKind.INTERRUPT if header["model"] is not None:
-                self._of(client).sent_model(header, header["model"], message)
+                known.sent, known.refusal = 0, None
+            case MessageKind.MODEL | MessageKind.INTERRUPT:
+                if (model := messages.to_sent_model(message)) is not None:
+                    self._of(client).models.append(model)
             case MessageKind.RECEIPT if known is not None:
-                self._receipt(known.machine, message)
+                known.answered(header["session"], messages.to_receipt(header))
 
     def arrived(self, client: int, message: Message) -> None:
         """A client sent this."""
@@ -158,6 +171,7 @@ class Retraining:
     def _compare(self, client: _Again, update: Update, origin: int) -> None:
         if update.session <= client.sent:
             return  # it was sent twice
+        client.accept_refusal()
         given_up = update.session - client.sent > 1
         client.sent = update.session
         self.compared += 1
@@ -176,13 +190,13 @@ class Retraining:
         """
         machine = client.machine
         while client.models:
-            position, parcel = client.models.popleft()
+            model = client.models.popleft()
             machine.state.sessions, own = update.session - 1, machine.state.own
             try:
-                machine.begin(parcel)
+                machine.begin(model.parcel)
             except RemoteError:
                 continue  # it could not read this one either
-            if position == origin:
+            if model.origin == origin:
                 return True
             machine.lose()
             machine.state.own = None if given_up else own
@@ -197,9 +211,3 @@ class Retraining:
         else:
             machine.finish()
         return machine.encode(self.task.solve(request(machine, session)))
-
-    @staticmethod
-    def _receipt(machine: Client, message: Message) -> None:
-        upload = machine.state.upload
-        if upload is not None and upload.session == message.header["session"]:
-            machine.acknowledged(messages.to_receipt(message.header))
