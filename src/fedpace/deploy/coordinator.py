@@ -6,7 +6,6 @@ It alone calls the machine. Live and in a replay it is given the same inputs, an
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
@@ -17,6 +16,7 @@ from fedpace.deploy.expectations import Awaited, Expectation
 from fedpace.deploy.inputs import Input, InputKind
 from fedpace.deploy.measures import model_sha256, weighted
 from fedpace.deploy.messages import Envelope, Message, MessageKind
+from fedpace.deploy.remembering import remembers
 from fedpace.deploy.terms import Terms
 from fedpace.errors import RemoteError
 from fedpace.link.codecs.dense import encode_dense
@@ -161,9 +161,10 @@ class Coordinator(Dispatcher):
         s.wanting.pop(client, None)
         for gone in (s.overdue, s.paused):
             gone.discard(client)
-        forget = not self._agrees(client, hello)
+        forget = not remembers(s, client, self.server.last_taken(client), hello)
         if forget:
             s.deliveries.resynchronised += 1
+            s.forgotten_at[client] = s.position
             self.server.forget(client)
         newly = not self.server.is_present(client)
         if newly:
@@ -182,23 +183,6 @@ class Coordinator(Dispatcher):
         if self.terms.samples is not None:
             pinned = self.terms.samples[client]
         self.server.joined(client, samples=pinned)
-
-    def _agrees(self, client: int, hello: Any) -> bool:
-        """Whether the client's memories are those the server knows of."""
-        taken, acknowledged, upload = self.server.last_taken(client), hello["acknowledged"], hello["upload"]
-        remembered = acknowledged == taken or (acknowledged < taken == upload)
-        return remembered and not self._is_ahead(hello["stamp"])
-
-    def _is_ahead(self, stamp: list[int]) -> bool:
-        """Whether a client heard from this run's server at a moment which this server never came to.
-
-        It is then a copy of an older state, and what it sends may bear the numbers of models that were others.
-        """
-        if len(stamp) != 2 or tuple(stamp) == (0, 0):
-            return False
-        began = [at for _, at in self.state.incarnations]
-        ends = dict(zip((name for name, _ in self.state.incarnations), [*began[1:], math.inf], strict=True))
-        return bool(stamp[1] > ends.get(stamp[0], -1))
 
     def _welcome(self, client: int, greeting: int, forget: bool) -> Message:
         terms = self.terms
@@ -244,6 +228,7 @@ class Coordinator(Dispatcher):
         self._hear(client)
         update = messages.to_update(client, message)
         self.state.tally.bytes_up += update.size_bytes
+        self.state.origins[client] = message.header["origin"]
         if self.terms.in_order and "resync" not in update.frames:
             self.state.held_back[client] = update
             self._release_if_complete()
@@ -266,6 +251,8 @@ class Coordinator(Dispatcher):
             return
         expected = self.state.expected.clients.get(client)
         repeated = self.server.counts.duplicates > duplicates
+        if receipt.taken == update.session and not repeated:
+            self.state.taken_from[client] = self.state.origins[client]
         if expected is not None and expected.is_met_by(update.round) and not repeated:
             self.state.expected.met(client, self.state.now)
         self._send(client, messages.of_receipt(update.session, receipt, self.stamp))

@@ -136,6 +136,8 @@ _SCHEMA: dict[MessageKind, dict[str, Any]] = {
 }
 
 _OPTIONAL: dict[MessageKind, dict[str, Any]] = {
+    # of the upload: a client with an old disk may have used its number for another one; older journals lack it
+    MessageKind.HELLO: {"origin": Whole},
     MessageKind.UPDATE: {
         "train_s": Number
     },  # seconds of local training, for predictions; nothing depends on it

@@ -6,7 +6,7 @@ messages, stop the training under way, begin another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,6 +111,7 @@ class Participant:
             "samples": self.samples,
             "acknowledged": self.memory.acknowledged,
             "upload": 0 if upload is None else upload.session,
+            "origin": 0 if upload is None else self.memory.origins.get(upload.session, 0),
             "doing": self.doing,
             "stamp": list(self.memory.stamp),
         }
@@ -186,15 +187,15 @@ class Participant:
             client.forget()
             self._results, self._done, self._interruption = {}, None, None
         upload = client.connected(header["taken"])
-        self._remember(header["taken"])
+        self._remember(header["taken"], header["stamp"])
         if upload is not None:
             self._send(upload)
         self._ask_owner()
         self._want()
 
-    def _remember(self, taken: int) -> None:
+    def _remember(self, taken: int, stamp: Sequence[int]) -> None:
         self.memory.client, self.memory.acknowledged = self._client.state, taken
-        self._reaction.save = True
+        self.memory.stamp, self._reaction.save = (stamp[0], stamp[1]), True
 
     # ------------------------------------------------------------ orders
 

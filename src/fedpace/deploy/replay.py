@@ -94,7 +94,16 @@ class _Again:
     models: deque[SentModel] = field(default_factory=deque)  # sent to it, not begun yet
     restarted: bool = False  # and an upload from before is still to come
     sent: int = 0  # the last session it sent
-    refusal: Receipt | None = None  # of that one, which counts once it sends another: it may not have heard it
+    compared: set[tuple[int, int]] = field(default_factory=set)  # session and origin
+    newest: int = -1  # of those origins
+    refusal: Receipt | None = (
+        None  # of that one, which counts once it sends another: it may not have heard it
+    )
+
+    def forget(self) -> None:
+        self.machine.forget()
+        self.models.clear()
+        self.sent, self.restarted, self.refusal = 0, False, None
 
     def answered(self, session: int, receipt: Receipt) -> None:
         """The server answered. A client that did not hear a refusal sends the same again, and it may be taken then."""
@@ -133,9 +142,7 @@ class Retraining:
         header, known = message.header, self._clients.get(client)
         match message.kind:
             case MessageKind.WELCOME if header["forget"] and known is not None:
-                known.machine.forget()
-                known.models.clear()
-                known.sent, known.refusal = 0, None
+                known.forget()
             case MessageKind.MODEL | MessageKind.INTERRUPT:
                 if (model := messages.to_sent_model(message)) is not None:
                     self._of(client).models.append(model)
@@ -169,8 +176,12 @@ class Retraining:
                 known.machine.recovered()
 
     def _compare(self, client: _Again, update: Update, origin: int) -> None:
-        if update.session <= client.sent:
-            return  # it was sent twice
+        if (update.session, origin) in client.compared:
+            return  # it was sent twice; a client with an old disk uses a number again, for another model
+        if origin < client.newest:
+            return  # an old disk kept it, and the client has gone on from later models since
+        client.compared.add((update.session, origin))
+        client.newest = origin
         client.accept_refusal()
         given_up = update.session - client.sent > 1
         client.sent = update.session

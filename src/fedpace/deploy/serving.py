@@ -35,6 +35,7 @@ LAST_WORDS_S = 60.0  # for statistics and evaluations of the last model
 FRESH = {
     "acknowledged": 0,
     "upload": 0,
+    "origin": 0,
     "doing": None,
     "stamp": [0, 0],
 }  # of a client that comes from another run

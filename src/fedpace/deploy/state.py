@@ -32,6 +32,11 @@ class CoordinatorState:
     connected: set[int] = field(default_factory=set)
     paused: set[int] = field(default_factory=set)
     overdue: set[int] = field(default_factory=set)
+    forgotten_at: dict[int, int] = field(
+        default_factory=dict
+    )  # client -> position of its last resynchronisation
+    origins: dict[int, int] = field(default_factory=dict)  # client -> of the last update that came
+    taken_from: dict[int, int] = field(default_factory=dict)  # client -> origin of the last update taken
     samples: dict[int, float] = field(default_factory=dict)  # n_i, as first said
     population: list[int] = field(default_factory=list)  # its samples fixed the aggregation
     wanting: dict[int, int] = field(
