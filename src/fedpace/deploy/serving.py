@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 from fedpace.deploy import inputs, messages
@@ -71,6 +72,7 @@ class Serving:
         self._began, self._before = clock(), coordinator.state.now
         self._happened: asyncio.Queue[TransportEvent | Input | None] = asyncio.Queue()
         self._sound = True  # the coordinator never stopped half way
+        self._flushing = ThreadPoolExecutor(1, "fedpace-journal")
         self._getting: asyncio.Future[TransportEvent | Input | None] | None = None
         self._greeted: set[int] = set()
         self.measuring = Measuring(
@@ -111,6 +113,7 @@ class Serving:
             if self._getting is not None:
                 self._getting.cancel()
             await self.transport.close()
+            self._flushing.shutdown()
             self.journal.close(self.coordinator if self._sound else None)
 
     async def _run(self) -> None:
@@ -210,7 +213,7 @@ class Serving:
         return message, b"".join(own.pack(message))
 
     async def _submit(self, happened: list[Input]) -> None:
-        """Journal, handle, flush; then send."""
+        """Journal and handle; then send."""
         async with self.settled:
             out, steps = await to_the_end(self._handle, happened)
         self.ledger.enter(happened, out, self.now)
@@ -223,18 +226,21 @@ class Serving:
             self.measuring.stepped(step)
 
     def _handle(self, happened: list[Input]) -> tuple[list[Outgoing], list[Step]]:
+        """The disk works while the machine does; nothing leaves before both are done."""
         out: list[Outgoing] = []
         steps: list[Step] = []
+        for each in happened:
+            self.journal.append(each)
+        safe = self._flushing.submit(self.journal.commit)
         try:
             for each in happened:
-                self.journal.append(each)
                 out += self.coordinator.handle(each)
                 steps += self.coordinator.steps_taken
         except BaseException:
-            self.journal.commit()
             self._sound = False
             raise
-        self.journal.commit()
+        finally:
+            safe.result()
         self.journal.save_if_due(self.coordinator)
         return out, steps
 
