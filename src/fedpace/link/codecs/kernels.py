@@ -55,12 +55,120 @@ def count_top_bits(bits: Array, mask: np.unsignedinteger, shift: np.unsignedinte
 
 
 @compiled
-def find_at_least(bits: Array, mask: np.unsignedinteger, low: np.unsignedinteger, where: Array) -> None:
-    """`where` has one place more than there are such entries: every index is written, few are kept."""
+def gather_bucket(
+    bits: Array,
+    mask: np.unsignedinteger,
+    shift: np.unsignedinteger,
+    bucket: np.unsignedinteger,
+    inside: Array,
+) -> None:
+    """`inside` has one place more than there are such entries: every one is written, few are kept."""
+    found = 0
+    for i in range(bits.size):
+        word = bits[i] & mask
+        inside[found] = word
+        found += (word >> shift) == bucket
+
+
+@compiled
+def find_largest(
+    bits: Array, mask: np.unsignedinteger, last: np.unsignedinteger, equal: int, where: Array
+) -> None:
+    """Where entries are larger than `last`, or among the first `equal` that equal it; one place more, as above."""
+    found = 0
+    for i in range(bits.size):
+        word = bits[i] & mask
+        where[found] = i
+        if word > last:
+            found += 1
+        elif word == last and equal > 0:
+            found += 1
+            equal -= 1
+
+
+@compiled
+def mark(mask: Array, where: Array) -> None:
+    for j in range(where.size):
+        mask[where[j]] = True
+
+
+@compiled
+def find_marked(bits: Array, where: Array) -> None:
+    """`where` has one place more than there are marks."""
     found = 0
     for i in range(bits.size):
         where[found] = i
-        found += (bits[i] & mask) >= low
+        found += bits[i]
+
+
+# ---------------------------------------------------------------- octaves
+
+
+@compiled
+def smallest_of(v: Array, at: Array) -> float:
+    """The smallest magnitude among these entries; infinite if there are none."""
+    smallest = np.inf
+    for j in range(at.size):
+        smallest = min(smallest, abs(np.float64(v[at[j]])))
+    return smallest
+
+
+@compiled
+def octaves_of(v: Array, at: Array, smallest: float, levels: Array, totals: Array, counts: Array) -> None:
+    """How often each magnitude can be halved and is no smaller than the smallest, the last level being for the rest."""
+    most = totals.size
+    for j in range(at.size):
+        size = abs(np.float64(v[at[j]]))
+        ratio, level = size / smallest, 0
+        while ratio >= 2.0 and level < most - 1:
+            ratio *= 0.5
+            level += 1
+        levels[j] = level
+        totals[level] += size
+        counts[level] += 1
+
+
+@compiled
+def are_positive(v: Array, at: Array, positive: Array) -> None:
+    for j in range(at.size):
+        positive[j] = v[at[j]] > 0
+
+
+@compiled
+def place_octaves(at: Array, positive: Array, levels: Array, scales: Array, v: Array, counts: Array) -> None:
+    for j in range(at.size):
+        scale = scales[levels[j]]
+        v[at[j]] = scale if positive[j] else -scale
+        counts[levels[j]] += 1
+
+
+@compiled
+def unary_write(numbers: Array, out: Array) -> None:
+    """Each number as so many ones and a zero; `out` is zero before."""
+    at = 0
+    for j in range(numbers.size):
+        for _ in range(numbers[j]):
+            out[at >> 3] |= np.uint8(128 >> (at & 7))
+            at += 1
+        at += 1
+
+
+@compiled
+def unary_read(packed: Array, below: int, numbers: Array) -> int:
+    """Bits read; -1 if the bytes end too early, -2 if a number is not smaller than `below`."""
+    at, end = 0, 8 * packed.size
+    for j in range(numbers.size):
+        number = 0
+        while at < end and packed[at >> 3] & (128 >> (at & 7)):
+            number += 1
+            at += 1
+        if at == end:
+            return -1
+        if number >= below:
+            return -2
+        numbers[j] = number
+        at += 1
+    return at
 
 
 # ---------------------------------------------------------------- quantiser
@@ -183,6 +291,14 @@ def look_up(codes: Array, table: Array, out: Array) -> None:
 
 
 # ---------------------------------------------------------------- gap codes
+
+
+@compiled
+def sum_shifted(gaps: Array, p: int) -> int:
+    total = 0
+    for j in range(gaps.size):
+        total += gaps[j] >> p
+    return total
 
 
 @compiled

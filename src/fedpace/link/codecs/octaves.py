@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from fedpace.errors import FrameError, require_count
 from fedpace.link.codecs import groups
 from fedpace.link.codecs.groups import Groups, PerTensor
-from fedpace.link.codecs.select import largest
+from fedpace.link.codecs.select import largest, shifted
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire import indices, pack, sparse, values
 from fedpace.link.wire.frame import Kind, NonFiniteError
@@ -23,7 +24,7 @@ from fedpace.vector import Vector
 LENGTH = struct.Struct("<I")  # bytes of the block of octaves, where there are several
 MOST_LEVELS = 64
 
-Levels = npt.NDArray[np.int64]
+Levels = npt.NDArray[np.unsignedinteger]  # a byte each
 
 
 class Kept(NamedTuple):
@@ -61,36 +62,31 @@ class Octaves(PerTensor):
         indices.require_index(self.index, "Octaves.index")
 
     def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
-        parts = list(self._parts(v))
-        at, levels = (np.concatenate([part[i] for part in parts]) for i in range(2))
-        scales = np.array([part[2] for part in parts], v.dtype)
-        return _write(Kept(at, v[at] > 0, levels, scales), v, self.index)
+        parts = list(self._parts(v if v.dtype.itemsize >= 4 else v.astype(np.float32)))
+        at, positive, levels, scales = (_joined([part[i] for part in parts]) for i in range(4))
+        return _write(
+            Kept(at, positive, levels, scales.reshape(len(parts), -1).astype(v.dtype)), v, self.index
+        )
 
-    def _parts(self, v: Vector) -> Iterator[tuple[Indices, Levels, npt.NDArray[np.float64]]]:
-        """Positions, octaves and magnitudes of every tensor."""
+    def _parts(self, v: Vector) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+        """Positions, signs, octaves and magnitudes of every tensor."""
         bounds = groups.bounds(self._sizes(v.size))
         for low, high, k in zip(bounds, bounds[1:], self._counts(v.size), strict=False):
-            at = low + largest(v[low:high], k)
-            size = np.abs(v[at]).astype(np.float64)
-            levels = _octaves(size, self.levels)
-            yield at, levels, _means(size, levels, self.levels)
+            at = shifted(largest(v[low:high], k), low, v.size)
+            yield at, *_octaves(v, at, self.levels)
 
     def decode(self, frame: bytes, size: int) -> Vector:
-        kept = _read(frame, size, self._counts(size), self.levels, self.index)
-        tensor = np.repeat(
-            np.arange(len(kept.scales)), np.diff(np.searchsorted(kept.at, groups.bounds(self._sizes(size))))
-        )
-        self._check(kept, tensor, size)
-        magnitudes = kept.scales[tensor, kept.levels]
-        v = np.zeros(size, kept.scales.dtype)
-        v[kept.at] = np.where(kept.positive, magnitudes, -magnitudes)
-        return v
+        from fedpace.link.codecs import kernels
 
-    def _check(self, kept: Kept, tensor: Levels, size: int) -> None:
-        places = tensor * self.levels + kept.levels
-        entries = np.bincount(places, minlength=kept.scales.size).reshape(kept.scales.shape)
+        kept = _read(frame, size, self._counts(size), self.levels, self.index)
+        bounds = np.array(groups.bounds(self._sizes(size)), kept.at.dtype)
+        v, entries = np.zeros(size, kept.scales.dtype), np.zeros(kept.scales.shape, np.int64)
+        for i, (low, high) in enumerate(pairwise(np.searchsorted(kept.at, bounds))):
+            part = (kept.at[low:high], kept.positive[low:high], kept.levels[low:high])
+            kernels.place_octaves(*part, kept.scales[i], v, entries[i])
         if (entries.sum(1) > self._counts(size)).any() or ((kept.scales > 0) != (entries > 0)).any():
             raise FrameError("OCTAVES: a tensor has too many entries, or a magnitude is missing or in vain")
+        return v
 
     def contraction(self, size: int) -> float:
         return 1 - (1 - values.roundoff(None) ** 2) / max(self._sizes(size))
@@ -99,22 +95,23 @@ class Octaves(PerTensor):
         return groups.counts(self.ratio, self._sizes(size))
 
 
-def _octaves(size: npt.NDArray[np.float64], most: int) -> Levels:
-    """How often each magnitude can be halved and is no smaller than the smallest, `most` - 1 times at most."""
-    levels = np.zeros(size.size, np.int64)
-    if most > 1 and size.size:
-        with np.errstate(over="ignore"):
-            ratios = np.minimum(size / size.min(), 2.0**most)
-        levels = np.minimum(np.frexp(ratios)[1] - 1, most - 1).astype(np.int64)
-    return levels
+def _octaves(
+    v: Vector, at: Indices, most: int
+) -> tuple[npt.NDArray[np.bool_], Levels, npt.NDArray[np.float64]]:
+    """Of these entries: whether each is positive, its octave, and the mean magnitude of every octave."""
+    from fedpace.link.codecs import kernels
 
-
-def _means(size: npt.NDArray[np.float64], levels: Levels, most: int) -> npt.NDArray[np.float64]:
-    with np.errstate(over="ignore"):
-        totals = np.bincount(levels, size, most)
+    positive, levels = np.empty(at.size, bool), np.empty(at.size, np.uint8)
+    totals, counts = np.zeros(most), np.zeros(most, np.int64)
+    kernels.are_positive(v, at, positive)
+    kernels.octaves_of(v, at, kernels.smallest_of(v, at), levels, totals, counts)
     if not np.isfinite(totals).all():
         raise NonFiniteError("octaves: a value is not finite")
-    return totals / np.maximum(1, np.bincount(levels, minlength=most))
+    return positive, levels, totals / np.maximum(1, counts)
+
+
+def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _write(kept: Kept, v: Vector, index: str) -> bytes:
@@ -143,7 +140,7 @@ def _read(frame: bytes, size: int, most: Groups, levels: int, index: str) -> Kep
     if np.signbit(found).any():
         raise FrameError("OCTAVES: a magnitude is negative")
     positive = pack.unpack(np.frombuffer(frame, np.uint8, signs, end - signs), 1, count).astype(bool)
-    octaves = np.zeros(count, np.int64)
+    octaves = np.zeros(count, np.uint8)
     if levels > 1:
         octaves = unpack_unary(np.frombuffer(frame, np.uint8, unary, end), count, levels)
     return Kept(at, positive, octaves, found.reshape(len(most), levels))
@@ -160,19 +157,23 @@ def _unary_bytes(header: wire.Header, frame: bytes) -> int:
 
 def pack_unary(numbers: Levels) -> bytes:
     """Each number as so many ones and a zero; the last byte is padded with zeros."""
-    bits = np.ones(int((numbers + 1).sum()), np.uint8)
-    bits[np.cumsum(numbers + 1) - 1] = 0
-    return np.packbits(bits).tobytes()
+    from fedpace.link.codecs import kernels
+
+    bits = int(numbers.sum()) + numbers.size
+    out = np.zeros(pack.packed_bytes(bits, 1), np.uint8)
+    kernels.unary_write(numbers, out)
+    return out.tobytes()
 
 
 def unpack_unary(packed: npt.NDArray[np.uint8], count: int, below: int) -> Levels:
     """The `count` numbers in exactly these bytes, all smaller than `below`."""
-    bits = np.unpackbits(packed)
-    ends = np.flatnonzero(bits == 0)[:count]
-    used = int(ends[-1]) + 1 if count and ends.size == count else 0
-    numbers = np.diff(ends, prepend=-1) - 1
-    if ends.size < count or packed.size != pack.packed_bytes(used, 1) or bits[used:].any():
-        raise FrameError(f"OCTAVES: {packed.size} bytes do not hold {count} octaves")
-    if (numbers >= below).any():
+    from fedpace.link.codecs import kernels
+
+    numbers = np.empty(count, np.uint8)
+    used = kernels.unary_read(packed, below, numbers)
+    if used == -2:
         raise FrameError(f"OCTAVES: an octave is not below {below}")
+    spare = 8 * packed.size - used
+    if used < 0 or spare > 7 or (spare and packed[-1] & ((1 << spare) - 1)):
+        raise FrameError(f"OCTAVES: {packed.size} bytes do not hold {count} octaves")
     return numbers

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedpace.link.codecs import groups
 from fedpace.link.codecs.groups import Groups, PerTensor
-from fedpace.link.codecs.select import largest
+from fedpace.link.codecs.select import largest, shifted
 from fedpace.link.wire import indices, sparse, values
 from fedpace.link.wire.indices import Indices
 from fedpace.vector import Vector
@@ -50,7 +50,7 @@ class TopK(PerTensor):
     def support(self, v: Vector) -> Indices:
         at = groups.bounds(self._sizes(v.size))
         parts = zip(at, at[1:], self.counts(v.size), strict=False)
-        found = [low + largest(v[low:high], k) for low, high, k in parts]
+        found = [shifted(largest(v[low:high], k), low, v.size) for low, high, k in parts]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def encode(self, v: Vector, rng: np.random.Generator) -> bytes:

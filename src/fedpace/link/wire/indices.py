@@ -15,12 +15,17 @@ import numpy.typing as npt
 
 from fedpace.errors import FrameError, require
 
-Indices = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.signedinteger]
 Block = npt.NDArray[np.uint8]
 
 NAMES = ("u32", "bitmask", "varint", "rice")
 U32, BITMASK, VARINT, RICE = range(4)
 MAX_RICE = 31
+
+
+def index_type(size: int) -> np.dtype[np.signedinteger]:
+    """For positions in a vector of `size` entries: four bytes where they do, since there may be as many as entries."""
+    return np.dtype(np.int32 if size <= np.iinfo(np.int32).max else np.int64)
 
 
 def require_index(name: str, what: str) -> None:
@@ -29,12 +34,20 @@ def require_index(name: str, what: str) -> None:
 
 def write(indices: Indices, size: int, name: str = "auto") -> tuple[Block, int, int]:
     """(index block, index codec, aux). `indices` ascend strictly and lie in [0, size)."""
-    gaps = np.diff(indices, prepend=-1) - 1
+    gaps = gaps_of(indices)
     p = best_rice(gaps, size)
     codec = smallest(gaps, size, p) if name == "auto" else NAMES.index(name)
     if codec == RICE:
         return write_rice(gaps, p), codec, p
     return (_write_u32, _write_bitmask, write_varint)[codec](indices, gaps, size), codec, 0
+
+
+def gaps_of(indices: Indices) -> Indices:
+    """g_0 = i_0, g_j = i_j - i_{j-1} - 1."""
+    gaps = indices.copy()
+    gaps[1:] -= indices[:-1]
+    gaps[1:] -= 1
+    return gaps
 
 
 def read(block: Block, codec: int, aux: int, count: int, size: int) -> Indices:
@@ -64,28 +77,35 @@ def _write_u32(indices: Indices, gaps: Indices, size: int) -> Block:
 def _read_u32(block: Block, count: int, size: int) -> Indices:
     if block.size != 4 * count:
         raise FrameError(f"{count} u32 indices take {4 * count} bytes; got {block.size}")
-    indices = block.view("<u4").astype(np.int64)
-    if count and (indices[-1] >= size or (np.diff(indices) <= 0).any()):
+    sent = block.view("<u4")
+    if count and (sent[-1] >= size or (sent[1:] <= sent[:-1]).any()):
         raise FrameError(f"indices must ascend strictly and stay below {size}")
-    return indices
+    return sent.astype(index_type(size))
 
 
 # ---------------------------------------------------------------- bitmask
 
 
 def _write_bitmask(indices: Indices, gaps: Indices, size: int) -> Block:
+    from fedpace.link.codecs import kernels
+
     mask = np.zeros(size, bool)
-    mask[indices] = True
+    kernels.mark(mask, indices)
     return np.packbits(mask)
 
 
 def _read_bitmask(block: Block, count: int, size: int) -> Indices:
     if block.size != (size + 7) // 8:
         raise FrameError(f"a mask of {size} bits takes {(size + 7) // 8} bytes; got {block.size}")
-    indices = np.flatnonzero(np.unpackbits(block))
-    if indices.size != count or (count and indices[-1] >= size):
-        raise FrameError(f"the mask must mark {count} of {size} entries; it marks {indices.size}")
-    return indices
+    from fedpace.link.codecs import kernels
+
+    bits = np.unpackbits(block)
+    marked = int(np.count_nonzero(bits))
+    if marked != count or bits[size:].any():
+        raise FrameError(f"the mask must mark {count} of {size} entries; it marks {marked}")
+    indices = np.empty(count + 1, index_type(size))
+    kernels.find_marked(bits, indices)
+    return indices[:-1]
 
 
 # ---------------------------------------------------------------- varint
@@ -106,7 +126,7 @@ def write_varint(indices: Indices, gaps: Indices, size: int) -> Block:
 def _read_varint(block: Block, count: int, size: int) -> Indices:
     from fedpace.link.codecs import kernels
 
-    indices = np.empty(count, np.int64)
+    indices = np.empty(count, index_type(size))
     if kernels.varint_read(block, size, indices) != block.size:
         raise FrameError(f"the bytes are not {count} shortest varint gaps within {size} entries")
     return indices
@@ -116,7 +136,9 @@ def _read_varint(block: Block, count: int, size: int) -> Indices:
 
 
 def rice_bits(gaps: Indices, p: int) -> int:
-    return int((gaps >> p).sum()) + gaps.size * (1 + p)
+    from fedpace.link.codecs import kernels
+
+    return int(kernels.sum_shifted(gaps, p)) + gaps.size * (1 + p)
 
 
 def usual_rice(count: int, size: int) -> int:
@@ -144,7 +166,7 @@ def _read_rice(block: Block, p: int, count: int, size: int) -> Indices:
 
     if p > MAX_RICE:
         raise FrameError(f"a Rice parameter is at most {MAX_RICE}; got {p}")
-    indices = np.empty(count, np.int64)
+    indices = np.empty(count, index_type(size))
     bits = kernels.rice_read(block, p, size, indices)
     spare = block.size * 8 - bits
     if bits < 0 or spare > 7 or (spare and block[-1] & ((1 << spare) - 1)):
