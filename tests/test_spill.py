@@ -10,7 +10,7 @@ import fedpace
 from fedpace import algorithms
 from fedpace.errors import ConfigError
 from fedpace.link.uplinks.error_feedback import Memory
-from fedpace.spill import Slab
+from fedpace.spill import PART, Slab, plus
 from fedpace.tasks import quadratics
 
 TASK = quadratics(np.random.default_rng(0).normal(size=(6, 1000)))
@@ -54,3 +54,9 @@ def test_a_place_is_used_again_when_nobody_holds_its_vector(tmp_path):
 def test_a_folder_that_is_not_there_is_refused():
     with pytest.raises(ConfigError, match="spill must be a folder that exists"):
         Slab("no/such/folder")
+
+
+def test_a_long_vector_on_disk_is_added_in_parts(tmp_path):
+    kept = np.random.default_rng(0).normal(size=PART + 5).astype(np.float32)
+    v = kept[::-1].copy()
+    np.testing.assert_array_equal(plus(v, Slab(str(tmp_path), rows=1).keep(kept)), v + kept)

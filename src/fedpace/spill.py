@@ -6,6 +6,7 @@ import mmap
 import os
 import tempfile
 import weakref
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from fedpace.vector import Vector
 
 SMALL_BYTES = 1 << 12  # not worth a place in a file
 LONG_BYTES = 1 << 22  # worth a call of the system
+PART = 1 << 23  # entries written or read at a time
 
 
 class Slab:
@@ -45,9 +47,10 @@ class Slab:
         if not free:
             free += self._new_rows(v)
         place = free.pop()
-        place[:] = v
-        if v.nbytes >= LONG_BYTES:
-            _let_go(place)
+        for part in _parts(v):
+            place[part] = v[part]
+            if v.nbytes >= LONG_BYTES:
+                _let_go(place)
         view = place.view()
         view.flags.writeable = False
         weakref.finalize(view, free.append, place).atexit = False
@@ -57,6 +60,22 @@ class Slab:
         with tempfile.TemporaryFile(dir=self.folder) as file:
             file.truncate(self.rows * like.nbytes)
             return list(np.memmap(file, like.dtype, "r+", shape=(self.rows, like.size)))
+
+
+def plus(v: Vector, kept: Vector) -> Vector:
+    """v + kept, as a new vector; of a long one on disk no more than a part is in memory at a time."""
+    if kept.nbytes < LONG_BYTES or not hasattr(kept.base, "_mmap"):
+        return v + kept
+    total = np.empty_like(v)
+    for part in _parts(v):
+        np.add(v[part], kept[part], out=total[part])
+        _let_go(kept.base)
+    return total
+
+
+def _parts(v: Vector) -> Iterator[slice]:
+    for low in range(0, v.size, PART):
+        yield slice(low, low + PART)
 
 
 def _let_go(row: Any) -> None:

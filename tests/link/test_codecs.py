@@ -458,3 +458,12 @@ CODECS = [
 @pytest.mark.parametrize("codec", CODECS, ids=str)
 def test_every_codec_keeps_its_promises(codec):
     check_codec(codec)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("codec", [Octaves(1 / 4), Octaves(1 / 2, 1), Octaves(1 / 4).bind(TENSORS)])
+def test_what_octaves_leave_is_written_over_the_vector(codec, dtype):
+    v = np.random.default_rng(3).normal(size=sum(TENSORS.sizes)).astype(dtype)
+    frame = codec.encode(v, RNG)
+    rest = v - codec.decode(frame, v.size)
+    np.testing.assert_array_equal(codec.subtract(frame, v.copy()), rest)

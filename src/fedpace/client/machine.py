@@ -255,7 +255,8 @@ class Client:
         )  # where it is unknown nothing divides by it
         a_norm1 = weight(session.steps) if session.steps else 0.0
         try:
-            frames, s.pending = self._frames(session, delta, a_norm1, kept)
+            frames, pending = self._frames(session, delta, a_norm1, kept)
+            s.pending = pending if config.slab is None else config.slab.keep(pending)
         except NonFiniteError:  # an empty update says that the session failed
             frames, s.pending = {}, Memories(s.up, s.control, s.kept)
         version = session.version if config.averaging is None else WHOLE_MODEL
@@ -319,9 +320,8 @@ class Client:
         s.inbox = s.running = s.outbox = s.own = None
 
     def _remember(self) -> None:
-        s, slab = self.state, self.config.slab
-        assert s.pending is not None, "what was sent left something to remember"
-        kept: Memories = s.pending if slab is None else slab.keep(s.pending)
+        s, kept = self.state, self.state.pending
+        assert kept is not None, "what was sent left something to remember"
         s.up = kept.up
         if s.upload is not None and s.upload.generation == s.generation:
             s.control, s.kept = kept.control, kept.kept

@@ -34,6 +34,15 @@ def empty_like(x: Vector) -> Vector:
     return np.asarray(_Loan(block, x.dtype, idle))
 
 
+def zeros(size: int, dtype: np.dtype[Any]) -> Vector:
+    """As numpy's, for flat vectors."""
+    if size * dtype.itemsize < LONG_BYTES:
+        return np.zeros(size, dtype)
+    v = empty_like(np.broadcast_to(np.zeros(1, dtype), size))
+    v.fill(0)
+    return v
+
+
 def framed(v: Any, head: bytes) -> bytes | None:
     """The frame whose payload `v` is, read-only from now on; None if it has none, or is no more than a part of it."""
     whole = v.base if isinstance(v.base, np.ndarray) else v

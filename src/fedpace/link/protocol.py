@@ -42,6 +42,15 @@ class Codec(Protocol):
 
 
 @runtime_checkable
+class Subtracts(Codec, Protocol):
+    """A codec that need not make a vector of a frame to subtract it."""
+
+    def subtract(self, frame: bytes, v: Vector) -> Vector:
+        """v - decode(frame), written over `v`."""
+        ...
+
+
+@runtime_checkable
 class ExactEntries(Codec, Protocol):
     """A codec that sends some entries of a vector unchanged and leaves the others at zero."""
 

@@ -14,11 +14,11 @@ from fedpace.link import NonFiniteError, ResyncError
 from fedpace.link.wire.frame import Kind, expect
 from fedpace.pace import ByShare
 from fedpace.pace.available import Available
-from fedpace.pace.protocol import Order, WakeAt, awaited
+from fedpace.pace.protocol import Decision, Order, WakeAt, awaited
 from fedpace.privacy import NoiseSource, Privacy, PrivateSum, SeededNoise
 from fedpace.random import stream
 from fedpace.server.admission import Admission, is_amount, is_count, shown
-from fedpace.server.journey import Decoded, Journey
+from fedpace.server.journey import Journey
 from fedpace.server.messages import Answer, Parcel, Receipt, Skipped, Step, Steps, Update
 from fedpace.server.models import Models
 from fedpace.server.orders import Orders
@@ -120,15 +120,10 @@ class Server(ServerView):
             return self._refuse_spent(update)
         if not self._orders.has(update, s):
             return self._refuse_malformed(update, f"version {update.version} is not held for it")
-        try:
-            decoded = self._journey.decode(update, s)
-            control = self._journey.fold(decoded.contribution, s)
-        except NonFiniteError:
-            return self._refuse_not_finite(update)
-        except RemoteError as error:
-            return self._refuse_bytes(update, error)
-        s.bad_updates.clear()
-        return self._offer(update, decoded, control)
+        taken = self._take(update)
+        if isinstance(taken, Answer):
+            return taken
+        return self._answer(update, True, taken.reason, steps=self._steps(taken.step))
 
     def lost(self, client: int, round: int | None = None) -> Steps:
         """The update expected of this client will not arrive.
@@ -226,10 +221,21 @@ class Server(ServerView):
 
     # ------------------------------------------------------------ taking updates and steps
 
-    def _offer(self, update: Update, decoded: Decoded, control: object) -> Answer:
-        """Ask the pacing rule what to do with a sound update, and do it."""
-        s, contribution = self.state, decoded.contribution
-        client = contribution.client
+    def _take(self, update: Update) -> Decision | Answer:
+        """Decode an update, ask the pacing rule what to do with it, and do it; an answer if it is refused.
+
+        The step that may be due comes after this: the decoded vector is gone by then.
+        """
+        s = self.state
+        try:
+            decoded = self._journey.decode(update, s)
+            control = self._journey.fold(decoded.contribution, s)
+        except NonFiniteError:
+            return self._refuse_not_finite(update)
+        except RemoteError as error:
+            return self._refuse_bytes(update, error)
+        s.bad_updates.clear()
+        contribution, client = decoded.contribution, decoded.contribution.client
         if s.kept and sum(kept.client == client for kept in s.kept) >= self.algorithm.limits.waiting:
             s.counts.refused += 1
             return self._answer(update, False, "too many of its updates wait for the next step")
@@ -249,14 +255,13 @@ class Server(ServerView):
         else:
             self._journey.take(contribution, decision.count, control, s)
         s.holds.answer(client, contribution.version, s.versions)
-        return self._answer(update, True, decision.reason, steps=self._steps(decision.step))
+        return decision
 
     def _steps(self, due: bool) -> Steps:
         """The step that is due, and those that follow from updates that waited for it."""
         steps: list[Step | Skipped] = []
         while due and self.state.version != self.last and self.exhausted is None:
-            steps.append(self._step())
-            due = self._offer_kept()
+            steps, due = [*steps, self._step()], self._offer_kept()
         return tuple(steps)
 
     def _step(self) -> Step | Skipped:
@@ -292,13 +297,12 @@ class Server(ServerView):
         return False
 
     def _take_kept(self, contribution: Contribution, count: int) -> None:
-        s = self.state
         try:
-            control = self._journey.fold(contribution, s)
+            control = self._journey.fold(contribution, self.state)
         except NonFiniteError:
-            s.counts.refused += 1
-            return
-        self._journey.take(contribution, count, control, s)
+            self.state.counts.refused += 1
+        else:
+            self._journey.take(contribution, count, control, self.state)
 
     # ------------------------------------------------------------ refusals
 

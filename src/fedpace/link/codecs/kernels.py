@@ -114,15 +114,12 @@ def smallest_of(v: Array, at: Array) -> float:
 
 
 @compiled
-def octaves_of(v: Array, at: Array, smallest: float, levels: Array, totals: Array, counts: Array) -> None:
-    """How often each magnitude can be halved and is no smaller than the smallest, the last level being for the rest."""
-    most = totals.size
+def octaves_of(v: Array, at: Array, bounds: Array, levels: Array, totals: Array, counts: Array) -> None:
+    """How many of the bounds each magnitude reaches; sums and numbers of the magnitudes of every level."""
     for j in range(at.size):
-        size = abs(np.float64(v[at[j]]))
-        ratio, level = size / smallest, 0
-        while ratio >= 2.0 and level < most - 1:
-            ratio *= 0.5
-            level += 1
+        size, level = abs(np.float64(v[at[j]])), 0
+        for bound in bounds:
+            level += size >= bound
         levels[j] = level
         totals[level] += size
         counts[level] += 1
@@ -135,22 +132,11 @@ def are_positive(v: Array, at: Array, positive: Array) -> None:
 
 
 @compiled
-def place_octaves(at: Array, positive: Array, levels: Array, scales: Array, v: Array, counts: Array) -> None:
+def add_octaves(at: Array, positive: Array, levels: Array, scales: Array, v: Array, counts: Array) -> None:
     for j in range(at.size):
         scale = scales[levels[j]]
-        v[at[j]] = scale if positive[j] else -scale
+        v[at[j]] += scale if positive[j] else -scale
         counts[levels[j]] += 1
-
-
-@compiled
-def unary_write(numbers: Array, out: Array) -> None:
-    """Each number as so many ones and a zero; `out` is zero before."""
-    at = 0
-    for j in range(numbers.size):
-        for _ in range(numbers[j]):
-            out[at >> 3] |= np.uint8(128 >> (at & 7))
-            at += 1
-        at += 1
 
 
 @compiled

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedpace.errors import FrameError, require_count
+from fedpace.kernels.memory import zeros
 from fedpace.link.codecs import groups
 from fedpace.link.codecs.groups import Groups, PerTensor
 from fedpace.link.codecs.select import largest, shifted
@@ -76,17 +77,33 @@ class Octaves(PerTensor):
             yield at, *_octaves(v, at, self.levels)
 
     def decode(self, frame: bytes, size: int) -> Vector:
+        kept = self._read(frame, size)
+        v = zeros(size, np.result_type(kept.scales, np.float32))  # halves are not added to
+        self._add(kept, v, kept.scales)
+        return v.astype(kept.scales.dtype, copy=False)
+
+    def subtract(self, frame: bytes, v: Vector) -> Vector:
+        """v - decode(frame), written over `v`."""
+        kept = self._read(frame, v.size)
+        if v.dtype != np.result_type(kept.scales, np.float32):
+            return v - self.decode(frame, v.size)
+        self._add(kept, v, np.negative(kept.scales))
+        return v
+
+    def _add(self, kept: Kept, v: Vector, scales: Vector) -> None:
+        """Add these magnitudes, with the signs kept, to the entries of `v`; FrameError if they make no sense."""
         from fedpace.link.codecs import kernels
 
-        kept = _read(frame, size, self._counts(size), self.levels, self.index)
-        bounds = np.array(groups.bounds(self._sizes(size)), kept.at.dtype)
-        v, entries = np.zeros(size, kept.scales.dtype), np.zeros(kept.scales.shape, np.int64)
+        bounds = np.array(groups.bounds(self._sizes(v.size)), kept.at.dtype)
+        entries = np.zeros(scales.shape, np.int64)
         for i, (low, high) in enumerate(pairwise(np.searchsorted(kept.at, bounds))):
             part = (kept.at[low:high], kept.positive[low:high], kept.levels[low:high])
-            kernels.place_octaves(*part, kept.scales[i], v, entries[i])
-        if (entries.sum(1) > self._counts(size)).any() or ((kept.scales > 0) != (entries > 0)).any():
+            kernels.add_octaves(*part, scales[i], v, entries[i])
+        if (entries.sum(1) > self._counts(v.size)).any() or ((scales != 0) != (entries > 0)).any():
             raise FrameError("OCTAVES: a tensor has too many entries, or a magnitude is missing or in vain")
-        return v
+
+    def _read(self, frame: bytes, size: int) -> Kept:
+        return _read(frame, size, self._counts(size), self.levels, self.index)
 
     def contraction(self, size: int) -> float:
         return 1 - (1 - values.roundoff(None) ** 2) / max(self._sizes(size))
@@ -104,7 +121,9 @@ def _octaves(
     positive, levels = np.empty(at.size, bool), np.empty(at.size, np.uint8)
     totals, counts = np.zeros(most), np.zeros(most, np.int64)
     kernels.are_positive(v, at, positive)
-    kernels.octaves_of(v, at, kernels.smallest_of(v, at), levels, totals, counts)
+    with np.errstate(over="ignore"):
+        bounds = kernels.smallest_of(v, at) * 2.0 ** np.arange(1, most)
+    kernels.octaves_of(v, at, bounds, levels, totals, counts)
     if not np.isfinite(totals).all():
         raise NonFiniteError("octaves: a value is not finite")
     return positive, levels, totals / np.maximum(1, counts)
@@ -156,13 +175,8 @@ def _unary_bytes(header: wire.Header, frame: bytes) -> int:
 
 
 def pack_unary(numbers: Levels) -> bytes:
-    """Each number as so many ones and a zero; the last byte is padded with zeros."""
-    from fedpace.link.codecs import kernels
-
-    bits = int(numbers.sum()) + numbers.size
-    out = np.zeros(pack.packed_bytes(bits, 1), np.uint8)
-    kernels.unary_write(numbers, out)
-    return out.tobytes()
+    """Each number as so many ones and a zero, a Rice code without low bits; the last byte is padded with zeros."""
+    return indices.write_rice(numbers, 0).tobytes()
 
 
 def unpack_unary(packed: npt.NDArray[np.uint8], count: int, below: int) -> Levels:

@@ -13,7 +13,7 @@ from fedpace.link.wire import frame as wire
 from fedpace.link.wire import sparse, values
 from fedpace.link.wire.frame import Kind, ResyncError
 from fedpace.link.wire.indices import Indices
-from fedpace.link.wire.values import add
+from fedpace.link.wire.values import spent_sum
 from fedpace.vector import Vector, freeze
 
 
@@ -73,4 +73,4 @@ def _apply(codec: Codec, frame: bytes, header: wire.Header, h: Vector) -> Vector
         return overwrite(h, at, picked)
     change = codec.decode(frame, h.size)
     wire.require_flags(header, wire.DIFF)
-    return freeze(add(h, change))
+    return freeze(spent_sum(h, change))

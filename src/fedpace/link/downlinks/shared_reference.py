@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fedpace.kernels import difference
 from fedpace.link.codecs.dense import encode_dense
 from fedpace.link.downlinks import replica
 from fedpace.link.protocol import Codec, sends_exactly
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind
 from fedpace.link.wire.indices import Indices
-from fedpace.link.wire.values import add
+from fedpace.link.wire.values import spent_sum
 from fedpace.vector import Vector, freeze
 
 
@@ -49,12 +50,13 @@ def publish(
 
 
 def _move(codec: Codec, x: Vector, state: SharedState, rng: np.random.Generator) -> tuple[Change, Vector]:
-    r = x - state.model
+    r = difference(x, state.model)
     if sends_exactly(codec, x.dtype):
         at = codec.support(r)
         return Change(state.version, at), replica.overwrite(state.model, at, x[at])
     frame = codec.encode(r, rng)
-    w = freeze(add(state.model, codec.decode(frame, x.size)))
+    del r  # its room is needed for the next
+    w = freeze(spent_sum(state.model, codec.decode(frame, x.size)))
     return Change(state.version, np.empty(0, np.int64), frame), w
 
 

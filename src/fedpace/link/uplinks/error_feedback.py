@@ -8,8 +8,10 @@ import numpy as np
 
 from fedpace.errors import require
 from fedpace.link.codecs.dense import decode_unflagged
-from fedpace.link.protocol import Codec, Context, require_contractive
+from fedpace.link.protocol import Codec, Context, Subtracts, require_contractive
 from fedpace.link.wire import frame as wire
+from fedpace.link.wire.values import spent_difference
+from fedpace.spill import plus
 from fedpace.vector import Vector
 
 
@@ -42,8 +44,13 @@ class ErrorFeedback:
     ) -> tuple[bytes, Memory]:
         p = self.owed(v, state.e)
         frame = self.codec.encode(p, rng)
-        c = self.codec.decode(frame, v.size)
-        return wire.stamp(frame, round=context.round), Memory(self.rest(p, c, c))
+        return wire.stamp(frame, round=context.round), Memory(self._rest(p, frame, own=p is not v))
+
+    def _rest(self, p: Vector, frame: bytes, *, own: bool) -> Vector:
+        """e, written over p where that is ours and the codec can: at most one vector more is in memory."""
+        if own and isinstance(self.codec, Subtracts):
+            return self.codec.subtract(frame, p)
+        return spent_difference(p, self.codec.decode(frame, p.size))
 
     def receive(self, frame: bytes, state: Memory, size: int) -> tuple[Vector, Memory]:
         return decode_unflagged(self.codec, frame, size), state
@@ -54,7 +61,7 @@ class ErrorFeedback:
     @np.errstate(over="ignore")  # the codec refuses infinities
     def owed(self, v: Vector, e: Vector) -> Vector:
         """p: the update and the error memory."""
-        return v + e if e.size else v
+        return plus(v, e) if e.size else v
 
     def rest(self, p: Vector, used: Vector, fresh: Vector) -> Vector:
         """e: the part of p that was not delivered."""

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fedpace.errors import FrameError, require
 
 Indices = npt.NDArray[np.signedinteger]
+Numbers = npt.NDArray[np.integer]  # gaps, or others that are not negative
 Block = npt.NDArray[np.uint8]
 
 NAMES = ("u32", "bitmask", "varint", "rice")
@@ -135,7 +136,7 @@ def _read_varint(block: Block, count: int, size: int) -> Indices:
 # ---------------------------------------------------------------- Rice
 
 
-def rice_bits(gaps: Indices, p: int) -> int:
+def rice_bits(gaps: Numbers, p: int) -> int:
     from fedpace.link.codecs import kernels
 
     return int(kernels.sum_shifted(gaps, p)) + gaps.size * (1 + p)
@@ -153,7 +154,7 @@ def best_rice(gaps: Indices, size: int) -> int:
     return min(nearby, key=lambda p: rice_bits(gaps, p))
 
 
-def write_rice(gaps: Indices, p: int) -> Block:
+def write_rice(gaps: Numbers, p: int) -> Block:
     from fedpace.link.codecs import kernels
 
     out = np.zeros((rice_bits(gaps, p) + 7) // 8, np.uint8)

@@ -31,6 +31,9 @@ def _described(frame: bytes, shape: VectorShape) -> FrameInfo:
     return _last[2]
 
 
+BLOCK = 1 << 20  # entries compared at a time: no vector as long as the model is made for it
+
+
 @dataclass(slots=True)
 class Lane:
     """One direction."""
@@ -57,9 +60,11 @@ class Lane:
 
     def compare(self, v: Vector, used: Vector) -> None:
         """Add the error of the vector that the receiver uses in place of `v`."""
-        lost = np.subtract(v, used)
-        self.error += float(lost @ lost)
-        self.norm += float(v @ v)
+        for low in range(0, v.size, BLOCK):
+            sent = v[low : low + BLOCK]
+            lost = np.subtract(sent, used[low : low + BLOCK])
+            self.error += float(lost @ lost)
+            self.norm += float(sent @ sent)
 
     @property
     def relative_error(self) -> float:

@@ -119,6 +119,24 @@ def add(held: Vector, change: Vector) -> Vector:
         return finite(total.astype(held.dtype, copy=False), "a sum of received values")
 
 
+def spent_sum(held: Vector, change: Vector) -> Vector:
+    """`add`, written over `change`, which is the caller's to spend: one long vector less."""
+    if not _is_room(change, held):
+        return add(held, change)
+    with np.errstate(over="ignore"):
+        return finite(np.add(held, change, out=change), "a sum of received values")
+
+
+def spent_difference(p: Vector, used: Vector) -> Vector:
+    """p - used in the type of `p`, written over `used`, which is the caller's to spend."""
+    out = used if _is_room(used, p) else None
+    return np.subtract(p, used, out=out).astype(p.dtype, copy=False)
+
+
+def _is_room(v: Vector, like: Vector) -> bool:
+    return v.flags.writeable and v.dtype == like.dtype and v.size == like.size
+
+
 def survives(v: Vector, name: str) -> npt.NDArray[np.bool_]:
     """Which entries are still different from zero when sent as this type."""
     sent = v if v.dtype == _TYPES[name][0] else as_sent(v, name)
