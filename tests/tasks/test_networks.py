@@ -32,6 +32,8 @@ def size(network):
         ("resnet18", COLOUR, 11_173_962),
         ("resnet20", COLOUR, 269_722),
         ("vgg11", COLOUR, 9_750_922),
+        ("vgg11:64", COLOUR, 9_750_922),
+        ("vgg11:16", COLOUR, 611_434),
     ],
 )
 def test_parameter_counts(model, shape, parameters):
@@ -98,8 +100,8 @@ def test_every_network_has_a_line_of_description():
     ("model", "shape", "line"),
     [
         ("mpl", GREY, "did you mean mlp. model must be one of .*; got 'mpl'"),
-        ("mlp:x", GREY, "model must be a name, or mlp, gru, transformer with a width .mlp:64.; got 'mlp:x'"),
-        ("cnn:3", GREY, "model must be a name, or mlp, gru, transformer with a width .mlp:64.; got 'cnn:3'"),
+        ("mlp:x", GREY, "model must be a name, or mlp, .*, vgg11_gn with a width .mlp:64.; got 'mlp:x'"),
+        ("cnn:3", GREY, "model must be a name, or mlp, .*, vgg11_gn with a width .mlp:64.; got 'cnn:3'"),
         ("cnn", (1, 8, 8), r"model cnn does not fit inputs of shape \(1, 8, 8\) "),
         ("vgg11", GREY, r"model vgg11 does not fit inputs of shape \(1, 28, 28\) "),
     ],

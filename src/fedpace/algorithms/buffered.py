@@ -1,6 +1,7 @@
 """Buffered and immediate asynchrony.
 
-FedBuff: Nguyen et al., AISTATS 2022. FedAsync: Xie, Koyejo & Gupta 2019. CA2FL and MF-CA2FL: Wang et al., ICLR 2024.
+FedBuff: Nguyen et al., AISTATS 2022. FedAsync: Xie, Koyejo & Gupta 2019. CA2FL and MF-CA2FL: Wang et al.,
+FL-ICML workshop 2023 (whose numbers are cited here; later ICLR 2024).
 """
 
 from __future__ import annotations

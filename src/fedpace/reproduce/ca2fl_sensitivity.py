@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.ca2fl_accuracy import SCALES, asynchronous
+from fedpace.reproduce.ca2fl_accuracy import SCALES
+from fedpace.reproduce.ca2fl_methods import asynchronous
 from fedpace.reproduce.cell import Cell, NamedTask
 from fedpace.reproduce.comparison import Comparison, above, as_good, final_accuracy
 from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, compared, not_run, reproduction
@@ -25,7 +26,8 @@ BY_CONCURRENCY: tuple[Slots, ...] = ((15, 10), (20, 10), (25, 10))  # Figures 1 
 BY_BUFFER: tuple[Slots, ...] = ((20, 15), (20, 10), (20, 5))  # Figure 4 (c, d)
 FAR: Slots = (50, 10)  # staler than any in the paper
 EVERY: tuple[Slots, ...] = tuple(dict.fromkeys((*BY_CONCURRENCY, *BY_BUFFER, FAR)))
-DELAYS: Mapping[str, float | Between] = {"U(0,1)": 1.0, "U(0,0.5)": 0.5, "5 for all": Between(5.0, 5.0)}
+ONE_FOR_ALL = "5 for all"  # every client has the same distribution of delays
+DELAYS: Mapping[str, float | Between] = {"U(0,1)": 1.0, "U(0,0.5)": 0.5, ONE_FOR_ALL: Between(5.0, 5.0)}
 ALPHA = 0.3
 LAST = 3
 
@@ -57,7 +59,8 @@ def findings(edition: str, results: Results) -> list[Finding]:
         _less(results, BY_BUFFER[0], BY_BUFFER[-1], "Figure 4 (c, d)"),
         _less(results, BY_CONCURRENCY[0], FAR, OWN),
         *(_ahead(results, slots) for slots in EVERY),
-        *(_same(results, delays) for delays in DELAYS),
+        *(_same(results, delays) for delays in DELAYS if delays != ONE_FOR_ALL),
+        _worse(results),
     ]
 
 
@@ -96,15 +99,27 @@ def _ahead(results: Results, slots: Slots) -> Finding:
 
 def _same(results: Results, delays: str) -> Finding:
     claim = f"CA2FL is as accurate with delays {delays} as with U(0,5), within 0.5 points"
+    published = "Figure 5 (b, c): slight difference"
     names = [_name("CA2FL", (20, 10), delays), _name("CA2FL", (20, 10))]
     if not results.have(*names):
-        return not_run(claim, "Figures 1 (d), 5: little difference")
+        return not_run(claim, published)
     ends = [results.final(name, last=LAST) for name in names]
     equal = as_good(results, names[0], names[1], final_accuracy(LAST))
     text = f"{ends[0]:.2f} against {ends[1]:.2f} %"
-    return Finding(
-        claim, "Figures 1 (d), 5: little difference", text, comparisons=(equal,), family="Figure 5"
-    )
+    return Finding(claim, published, text, comparisons=(equal,), family="Figure 5")
+
+
+def _worse(results: Results) -> Finding:
+    """The paper finds both methods worse where all clients draw from one distribution."""
+    claim = f"CA2FL and FedBuff end lower with delays {ONE_FOR_ALL} than with U(0,5)"
+    published = "Figures 1 (d), 5 (a): a little worse"
+    pairs = {m: (_name(m, (20, 10)), _name(m, (20, 10), ONE_FOR_ALL)) for m in METHODS}
+    if not results.have(*(name for pair in pairs.values() for name in pair)):
+        return not_run(claim, published)
+    ends = {m: [results.final(name, last=LAST) for name in pair] for m, pair in pairs.items()}
+    ours = ", ".join(f"{m} {own:.2f} → {one:.2f} %" for m, (own, one) in ends.items())
+    lower = tuple(above(results, *pair, final_accuracy(LAST)) for pair in pairs.values())
+    return Finding(claim, published, ours, comparisons=lower, family="Figure 5")
 
 
 def tables(edition: str, results: Results) -> list[Table]:

@@ -145,6 +145,11 @@ def sized(
     return Comparison(what or f"{name}: {size:g}", seeds, values, (size,) * len(seeds), margin)
 
 
+def training_loss(outcome: Outcome) -> float | None:
+    """At the end, over all clients' data."""
+    return outcome.training_loss
+
+
 def final_accuracy(last: int) -> Measure:
     """Mean of the last evaluations, in percent."""
     return lambda outcome: 100 * outcome.final("accuracy", last)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from fedpace import algorithms
+from fedpace.algorithm import Algorithm
 from fedpace.reproduce.cell import NamedTask
 from fedpace.reproduce.experiment import SettingRow, compared
 
@@ -39,6 +41,14 @@ SCALES: Mapping[str, FedGMScale] = {
     "quick": FedGMScale("fashion-mnist", "mlp:32", 0.05, 50, 100, 5),
     "full": FedGMScale("cifar10", "resnet20_gn", 0.01, 50, 500, 10),
 }
+
+
+def family_rule(method: str, eta: float, momenta: str, work: Mapping[str, Any]) -> Algorithm:
+    """FedAvg, FedAvgM or FedGM; `momenta` as a grid names them: " beta 0.7 nu 0.9"."""
+    words = momenta.split()
+    given = {name: float(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+    make: Callable[..., Algorithm] = getattr(algorithms, method.lower())
+    return make(server_lr=eta, **given, **work)
 
 
 def settings(more: str) -> dict[str, tuple[SettingRow, ...]]:

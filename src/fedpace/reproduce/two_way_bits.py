@@ -98,7 +98,7 @@ def _against_bytes(axes: Axes, results: Results, place: DataSplit) -> None:
 
 _COMMON = compared(
     """
-    network | MLP and CNN, sizes not given | MLP 784-64-10 (50,890 parameters)
+    network | MLP and CNN, sizes not given; the text describes the CNN's figures | MLP 784-64-10 (50,890 parameters)
     split | iid; non-iid, scheme not given | iid; sorted by label, two shards per client
     compression | top-k 1/8 and 1/128 | top-k 1/8, also 1/32
     rates, moments, thresholds | not given

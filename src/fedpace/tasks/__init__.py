@@ -59,7 +59,7 @@ MODELS = {
     "cnn_ca2fl": "CA2FL's: padded 5x5 convolutions, 512 and 128 units",
     "resnet18": "ResNet-18 for small images, BatchNorm; resnet18_gn with GroupNorm",
     "resnet20": "ResNet-20 for small images, BatchNorm; resnet20_gn with GroupNorm",
-    "vgg11": "VGG-11 for 32x32 images, no normalisation; vgg11_bn, vgg11_gn",
+    "vgg11": "VGG-11 for 32x32 images, no normalisation; vgg11_bn, vgg11_gn; vgg11:16 for a quarter of the channels",
     "gru": "one recurrent layer over characters; gru:256 for another width",
     "transformer": "two causal attention layers over characters; transformer:128 for another width",
 }

@@ -36,7 +36,8 @@ IMAGES: Mapping[str, Builder] = {
 }
 FEATURES: Mapping[str, Builder] = {"softmax": softmax, "mlp": mlp}
 TEXT: Mapping[str, Builder] = {"gru": gru, "transformer": transformer}
-SIZED = ("mlp", "gru", "transformer")  # take the width of their hidden layer: mlp:64
+# take a width: of the hidden layer (mlp:64), of the first convolution (vgg11:16)
+SIZED = ("mlp", "gru", "transformer", "vgg11", "vgg11_bn", "vgg11_gn")
 
 
 def build(model: str, fitting: Mapping[str, Builder], shape: Shape, classes: int, seed: int) -> nn.Module:

@@ -1,0 +1,132 @@
+"""Cells that stand for a paper's larger setting: what they run, and how they are judged once they were."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fedpace.random import stream
+from fedpace.reproduce import ca2fl_accuracy, ca2fl_sensitivity, ca2fl_two_bits, fedgm_family, fedgm_vgg
+from fedpace.reproduce.ca2fl_methods import L2
+from fedpace.reproduce.experiment import Finding, Verdict
+from fedpace.reproduce.judgement import settled
+from fedpace.reproduce.one_scale import L2Scale, OneScale
+from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.results import Results
+from fedpace.sim import presets
+
+from .conftest import outcome, results
+
+
+def judged(findings: list[Finding], words: str) -> Finding:
+    [found] = [finding for finding in settled("quick", findings) if words in finding.claim]
+    return found
+
+
+def flat(accuracy: float, training_loss: float | None = None) -> list[Outcome]:
+    """Five seeds, a little apart."""
+    return [outcome([accuracy + seed / 1000] * 6, training_loss=training_loss) for seed in range(5)]
+
+
+# ---------------------------------------------------------------------------------- FedGM with a small VGG
+
+
+def test_the_small_vgg_is_trained_as_in_the_paper_but_for_its_width_and_length() -> None:
+    grid = [cell for cell in fedgm_family.cells("quick", Results()) if "small VGG" in cell.name]
+    assert len(grid) == 4 * (1 + 2 + 2)
+    assert {(cell.task.name, cell.task.model, cell.task.partition) for cell in grid} == {
+        ("cifar10", "vgg11_gn:8", "dirichlet:0.5")
+    }
+    assert {(cell.algorithm.local.lr, cell.algorithm.local.epochs) for cell in grid} == {(0.01, 3)}
+    assert not any("VGG" in cell.name for cell in fedgm_family.cells("full", Results()))
+
+
+def test_the_best_of_each_method_is_run_longer_and_for_every_seed() -> None:
+    merits = {cell.name: flat(0.3 + 0.1 * ("rate 2" in cell.name))[:1] for cell in fedgm_vgg.cells(Results())}
+    chosen = [cell for cell in fedgm_vgg.cells(results(merits)) if cell.name.startswith("best")]
+    assert [cell.name for cell in chosen] == [fedgm_vgg.best(method) for method in fedgm_vgg.SETTINGS]
+    assert {(cell.rounds, cell.seeds, cell.training_loss) for cell in chosen} == {(150, None, True)}
+    assert {cell.algorithm.server_opt.lr for cell in chosen} == {2.0}
+
+
+@pytest.mark.parametrize(
+    ("loss_of_fedavg", "verdict"), [(0.9, Verdict.REPRODUCED), (0.5, Verdict.CONTRADICTED)]
+)
+def test_figure_3_claims_testing_and_training(loss_of_fedavg: float, verdict: Verdict) -> None:
+    made = {
+        fedgm_vgg.best("FedGM"): flat(0.6, 0.7),
+        fedgm_vgg.best("FedAvgM"): flat(0.5, 0.8),
+        fedgm_vgg.best("FedAvg"): flat(0.4, loss_of_fedavg),
+    }
+    found = judged(fedgm_family.findings("quick", results(made)), "small VGG")
+    assert (found.verdict, found.seeds) == (verdict, 5)
+    [table] = fedgm_vgg.tables(results(made))
+    assert [row[0] for row in table.rows] == ["FedAvg", "FedAvgM", "FedGM"]
+    assert list(fedgm_vgg.pictures(results(made))) == ["vgg"]
+
+
+def test_training_at_the_other_split_is_claimed_of_fedgm_only() -> None:
+    """Figure 4 has no FedAvgM."""
+    made = {f"best {m}, alpha 0.3": flat(0.5, loss) for m, loss in (("FedGM", 0.3), ("FedAvg", 0.4))}
+    found = judged(fedgm_family.findings("quick", results(made)), "training loss, Dirichlet 0.3")
+    assert (found.published, found.verdict) == ("Figure 4", Verdict.REPRODUCED)
+
+
+# ------------------------------------------------------------------------------ CA2FL's cache of two bits
+
+
+def test_two_bits_are_run_with_the_papers_network_and_delays() -> None:
+    cells = [cell for cell in ca2fl_accuracy.cells("quick", Results()) if cell.name.startswith("CNN ")]
+    assert [cell.name for cell in cells] == [ca2fl_two_bits.name_of(m) for m in ca2fl_two_bits.METHODS]
+    assert {(cell.task.model, cell.population) for cell in cells} == {("cnn_ca2fl", presets.ca2fl())}
+    plain, scaled = (cell.algorithm.aggregate for cell in cells[2:])
+    assert plain.bits == scaled.bits == 2
+    assert (plain.rows, scaled.rows) == (None, L2Scale(2))
+
+
+def test_each_quantiser_has_a_verdict_of_its_own() -> None:
+    ends = {"FedBuff": 0.5, "CA2FL": 0.53, ca2fl_two_bits.PLAIN: 0.52, L2: 0.1}
+    made = results({ca2fl_two_bits.name_of(method): flat(accuracy) for method, accuracy in ends.items()})
+    found = ca2fl_accuracy.findings("quick", made)
+    assert judged(found, "CNN, 100 rounds: a cache of 2 bits ends").verdict is Verdict.CONTRADICTED
+    assert judged(found, "scaled by its L2 norm").verdict is Verdict.REPRODUCED
+    [table] = ca2fl_two_bits.tables(made)
+    assert [row[1] for row in table.rows][-1] == "10.20 ± 0.16"
+
+
+def test_a_coarser_scale_is_unbiased_and_noisier() -> None:
+    """At two bits an entry is 0 or the scale s: its variance is |v| (s - |v|), s at least the largest entry."""
+    v = np.array([3.0, -1.0, 0.5, 2.0])
+    draws = 4000
+    for rows in (OneScale(2), L2Scale(2)):
+        rng = stream(0, "cache", rows.bits)
+        stored = np.array([rows.store(v, rng) for _ in range(draws)])
+        variance = np.abs(v) * (rows.scale(v) - np.abs(v))
+        assert np.all(np.abs(stored.mean(0) - v) <= 5 * np.sqrt(variance / draws))
+        assert set(np.unique(np.abs(stored))) <= {0.0, rows.scale(v)}
+    assert L2Scale(2).scale(v) == math.hypot(*v) > OneScale(2).scale(v) == 3.0
+
+
+def test_a_split_that_the_paper_does_not_print_is_our_own_claim_even_before_it_is_run() -> None:
+    found = judged(
+        ca2fl_accuracy.findings("full", Results()), "collapses: it ends below FedBuff, Dirichlet 0.1"
+    )
+    assert (found.source, found.verdict) == ("own", Verdict.NOT_RUN)
+
+
+# ------------------------------------------------------------------------------------- CA2FL's delays
+
+
+@pytest.mark.parametrize(("same", "verdict"), [(0.4, Verdict.REPRODUCED), (0.6, Verdict.CONTRADICTED)])
+def test_one_distribution_of_delays_for_all_clients_is_said_to_be_worse(
+    same: float, verdict: Verdict
+) -> None:
+    """Figures 1 (d) and 5 (a): of both methods."""
+    made = {}
+    for method in ca2fl_sensitivity.METHODS:
+        made[f"{method} Mc=20 M=10 U(0,5)"] = flat(0.5)
+        made[f"{method} Mc=20 M=10 5 for all"] = flat(same)
+    found = judged(ca2fl_sensitivity.findings("quick", results(made)), "5 for all")
+    assert found.verdict is verdict
