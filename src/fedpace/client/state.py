@@ -24,7 +24,7 @@ class Delivery:
 class Session:
     """One local training: what decides its outcome.
 
-    It is never changed. It is not frozen because every session makes one, and a frozen one takes three times as long.
+    It is never changed, and not frozen: every session makes one, and a frozen one takes three times as long.
     """
 
     number: int
@@ -41,11 +41,15 @@ class Session:
 
 @dataclass(slots=True)
 class Times:
-    """When a session took its model out of the receive buffer, began to compute, and will be done; as `Session`."""
+    """When a client's session took its model out of the receive buffer, began to compute, and will be done."""
 
     taken_s: float = 0.0
     began_s: float = 0.0
     ends_s: float = 0.0
+
+    def set(self, taken_s: float, began_s: float, ends_s: float) -> None:
+        """Of the client's next session."""
+        self.taken_s, self.began_s, self.ends_s = taken_s, began_s, ends_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,10 +47,12 @@ class Broadcasts:
 
     def newest(self, client: int, now: float, devices: Devices) -> Delivery | None:
         """The newest broadcast in this client's receive buffer at this time."""
+        back_s = self.back_s.get(client, 0.0)
         for entry in reversed(self.entries):
-            if self.reaches_s(entry, client, devices) <= now:
-                missed = self._missed(entry, client)
-                return replace(entry.delivery, missed=True) if missed else entry.delivery
+            if entry.sent_s < back_s:
+                return replace(entry.delivery, missed=True)
+            if not entry.size_bytes or self.reaches_s(entry, client, devices) <= now:
+                return entry.delivery
         return None
 
     def next_arrival_s(self, client: int, now: float, devices: Devices) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fedpace.client import Client, ClientConfig, ClientState, Delivery, Session, Times
+from fedpace.client import Client, ClientConfig, ClientState, Delivery, Session
 from fedpace.compute.protocol import Engine, Task
 from fedpace.errors import RemoteError, StalledError
 from fedpace.pace.protocol import OnDemand
@@ -251,7 +251,7 @@ class Simulation:
             self._sent_down(number, parcel)
         begins = now + self.devices.download_s(number, parcel.size_bytes) if pay else now
         ends = begins + self.devices.compute_s(number, session.number, session.steps + session.beside)
-        client.state.times = Times(now, begins, ends)
+        client.state.times.set(now, begins, ends)
         self.state.tally.sessions += 1
         self._tell(Observer.began, number, session, now)
         if not self.config.interruptible:  # an interruptible client trains until then
