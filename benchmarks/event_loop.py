@@ -1,7 +1,8 @@
 """How fast the event loop is, and how much memory it takes: python benchmarks/event_loop.py
 
 The task's solve is free and its model has one entry, so that what is left is the clock, the server, the clients,
-pacing, frames and counting. Every line is measured in a process of its own.
+pacing, frames and counting. Every line is measured in a process of its own. A session takes |N(0, s^2)|
+seconds, with an s for each client; "in step" one second.
 
     seconds     of processor time, first event to last step
     sessions    local sessions begun; each is a handful of events
@@ -30,6 +31,7 @@ from fedpace.sim import Population
 from fedpace.sim.prepare import prepare
 from fedpace.vector import Layout, Vector
 
+SPREAD, IN_STEP = Population.half_normal(5.0), Population.from_times(1.0)
 LOCAL: dict[str, Any] = {"client_lr": 0.1, "steps": 1}
 MILLION = 1_000_000
 # name -> clients, server steps, algorithm, its parameters
@@ -45,6 +47,8 @@ LINES: dict[str, tuple[int, int, str, dict[str, Any]]] = {
     "FedAsync, 10,000 clients": (10_000, 10_000, "fedasync", {"concurrency": 1000}),
     "DeFedAvg-nIID, 10,000 clients": (10_000, 3, "defedavg_niid", {"draws": 1000}),
     "DeFedAvg-IID, 10,000 clients": (10_000, 10, "defedavg_iid", {"buffer": 1000}),
+    "DeFedAvg-nIID, 100,000 clients in step": (100_000, 10, "defedavg_niid", {"draws": 1000}),
+    "DeFedAvg-nIID, a million clients in step": (MILLION, 10, "defedavg_niid", {"draws": 1000}),
     "FedBuff, 10,000 at work of 100,000": (100_000, 20, "fedbuff", {"buffer": 1000, "concurrency": 10_000}),
     "FedBuff, 10,000 at work of a million": (MILLION, 20, "fedbuff", {"buffer": 1000, "concurrency": 10_000}),
     "FedBuff, a million clients, 100 steps": (
@@ -105,7 +109,7 @@ def measure(name: str) -> dict[str, float]:
     simulation = prepare(
         getattr(algorithms, algorithm)(**LOCAL, **settings),
         task,
-        Population.half_normal(5.0),
+        IN_STEP if name.endswith("in step") else SPREAD,
         FreeEngine(task),
         reporter,
         rounds=steps,

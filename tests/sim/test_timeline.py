@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import heapq
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 
 from fedpace.sim.timeline import SERVER, Phase, Timeline
 
-events = st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from(Phase), st.integers(0, 3)))
+later = st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from(Phase), st.integers(0, 3))
+events = st.lists(later)
 
 
 @given(events)
@@ -21,6 +23,29 @@ def test_events_come_in_order_of_time_phase_client_and_scheduling(
     popped = [line.pop() for _ in scheduled]
     assert all(before[:4] < after[:4] for before, after in pairwise(popped))
     assert sorted(event[:3] for event in popped) == sorted(scheduled)
+
+
+@given(st.lists(st.one_of(st.none(), later)))
+def test_events_may_be_added_to_the_turn_under_way_and_before_what_is_left_of_it(
+    calls: list[tuple[float, Phase, int] | None],
+) -> None:
+    """None takes the next event; the timeline agrees with a heap, and with what a checkpoint makes of it."""
+    line, heap = Timeline(), list[tuple[float, Phase, int, int, None]]()
+    for serial, call in enumerate(calls, start=1):
+        if call is not None:
+            delay, phase, client = call
+            line.at(line.now + delay, phase, client)
+            heapq.heappush(heap, (line.now + delay, phase, client, line.serial, None))
+        elif heap:
+            assert line.pop() == heapq.heappop(heap)
+        assert line.all() == sorted(heap) and len(line) == len(heap) and bool(line) == bool(heap)
+        if serial % 5 == 0:
+            line = Timeline(line.now, line.serial, line.heap)
+
+
+def test_nothing_is_taken_from_an_empty_timeline() -> None:
+    with pytest.raises(IndexError):
+        Timeline().pop()
 
 
 def test_the_server_comes_after_every_client_of_its_phase() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedpace.algorithm import Algorithm
-from fedpace.client.life import Event, PollState, SendBuffer, TrainingState, UploadState
+from fedpace.client.life import EMPTY, FREE, IDLE, STORED, YES, Event
 from fedpace.client.state import ClientState, Delivery, Memories, Session
 from fedpace.link import CONTROL, NonFiniteError, Plain
 from fedpace.link.protocol import Downlink, Uplink
@@ -29,7 +29,7 @@ NO_DRAWS = np.random.default_rng(0)  # handed to rules that draw nothing
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """What all clients of a run share."""
+    """What all clients of a run share; and what is asked for every session, looked up once."""
 
     algorithm: Algorithm
     behaviour: Behaviour
@@ -39,27 +39,42 @@ class ClientConfig:
     seed: int
     exact: bool  # updates arrive as they were sent
     slab: Slab | None  # where memories are stored, if not in main memory
+    shared: bool  # models arrive as the same bytes at every client
+    paired: bool  # clients remember what must agree with the server
+    random_work: bool  # the number of local steps is drawn
+    continuous: bool  # clients train whenever there is a model
+    polled: bool  # ... and keep a finished update until it is asked for
+    rests: bool  # ... and rest until then
+    reuses: bool  # ... and train on a model more than once
+    interruptible: bool  # clients train until they are interrupted
+    averaging: int | None  # ... and average the server's model into theirs
 
     @classmethod
     def of(cls, algorithm: Algorithm, initial: Vector, seed: int, slab: Slab | None = None) -> ClientConfig:
-        up, down = algorithm.uplink, algorithm.downlink
-        return cls(algorithm, algorithm.pace.client, up, down, initial, seed, up == Plain(), slab)
+        up, down, client = algorithm.uplink, algorithm.downlink, algorithm.pace.client
+        return cls(
+            algorithm,
+            client,
+            up,
+            down,
+            initial,
+            seed,
+            exact=up == Plain(),
+            slab=slab,
+            shared=down.shared,
+            paired=algorithm.paired,
+            random_work=algorithm.local.random_work,
+            continuous=isinstance(client, Continuous),
+            polled=isinstance(client, Continuous) and client.polled,
+            rests=isinstance(client, Continuous) and client.energy_saving,
+            reuses=isinstance(client, Continuous) and client.reuse_model,
+            interruptible=isinstance(client, Interruptible),
+            averaging=client.averaging if isinstance(client, Interruptible) else None,
+        )
 
     @property
     def size(self) -> int:
         return self.initial.size
-
-    @property
-    def polled(self) -> bool:
-        return isinstance(self.behaviour, Continuous) and self.behaviour.polled
-
-    @property
-    def rests(self) -> bool:
-        return isinstance(self.behaviour, Continuous) and self.behaviour.energy_saving
-
-    @property
-    def averaging(self) -> int | None:
-        return self.behaviour.averaging if isinstance(self.behaviour, Interruptible) else None
 
 
 class Client:
@@ -83,7 +98,7 @@ class Client:
     def ready(self) -> bool:
         """Whether a session may start, if there is a model to start from."""
         life = self.state.life
-        return life.work is TrainingState.IDLE and (life.store is SendBuffer.EMPTY or self.config.polled)
+        return life.work is IDLE and (life.store is EMPTY or self.config.polled)
 
     def take(self) -> Delivery | None:
         """Empty the receive buffer."""
@@ -95,15 +110,15 @@ class Client:
 
         A driver in the server's process saves the decoding where every client decodes the same.
         """
-        s, correction = self.state, None
+        s, config, correction = self.state, self.config, None
         s.life.move(Event.BEGIN)
         try:
             start = self._received(parcel)
-            if self.config.algorithm.paired:
+            if config.paired:
                 self._start_generation(parcel.generation)
-            if self.config.algorithm.correction is not None:
-                control = CONTROL.decode(parcel.frames["control"], self.config.size)
-                correction = self.config.algorithm.correction.before(s.control, control)
+            if config.algorithm.correction is not None:
+                control = CONTROL.decode(parcel.frames["control"], config.size)
+                correction = config.algorithm.correction.before(s.control, control)
         except Exception:
             s.life.move(Event.LOSE)
             raise
@@ -122,7 +137,7 @@ class Client:
 
     def _received(self, parcel: Parcel) -> Vector:
         s, config = self.state, self.config
-        if parcel.model is not None and config.down.shared:
+        if config.shared and parcel.model is not None:
             return parcel.model
         if "seed" in parcel.frames:
             s.held = config.down.seeded(config.initial)
@@ -138,10 +153,11 @@ class Client:
         return (server_model + s * own) / (s + 1)
 
     def _session(self, start: Vector, version: int, parcel: Parcel, correction: Vector | None) -> Session:
-        s, local = self.state, self.config.algorithm.local
+        s, config, rng = self.state, self.config, NO_DRAWS
         s.sessions += 1
-        rng = stream(self.config.seed, "work", self.number, s.sessions) if local.random_work else NO_DRAWS
-        steps = local.work(self.number, parcel.round, self.samples, self.step_s, rng)
+        if config.random_work:
+            rng = stream(config.seed, "work", self.number, s.sessions)
+        steps = config.algorithm.local.work(self.number, parcel.round, self.samples, self.step_s, rng)
         s.running = Session(
             s.sessions,
             version,
@@ -212,7 +228,7 @@ class Client:
     def start_over(self, version: int, round: int) -> bool:
         """A client that trains continuously puts a lost session's model back, unless a newer one has come."""
         s = self.state
-        again = isinstance(self.config.behaviour, Continuous) and s.inbox is None
+        again = self.config.continuous and s.inbox is None
         if again:
             s.inbox = Delivery(version, round)
         return again
@@ -224,11 +240,11 @@ class Client:
 
     def is_wanted(self) -> bool:
         """Whether the server wants the next update: always, but where it polls."""
-        return self.state.life.asked is PollState.YES or not self.config.polled
+        return not self.config.polled or self.state.life.asked is YES
 
     def _may_upload(self) -> bool:
         life = self.state.life
-        return life.store is SendBuffer.STORED and life.line is UploadState.FREE and self.is_wanted()
+        return life.store is STORED and life.line is FREE and self.is_wanted()
 
     def goes_on(self) -> bool:
         """Whether, interrupted, it averages the server's model into its own and trains on (QuAFL)."""

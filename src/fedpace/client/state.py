@@ -20,9 +20,12 @@ class Delivery:
     missed: bool = False  # its client was away when it was sent, and fetches it when taking it out
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Session:
-    """One local training: what decides its outcome."""
+    """One local training: what decides its outcome.
+
+    It is never changed, and not frozen: every session makes one, and a frozen one takes three times as long.
+    """
 
     number: int
     version: int  # the server version behind `start`; -1 for a model only this client holds
@@ -36,13 +39,17 @@ class Session:
     beside: int = 0  # steps that train only what stays on the client
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Times:
-    """When a session took its model out of the receive buffer, began to compute, and will be done."""
+    """When a client's session took its model out of the receive buffer, began to compute, and will be done."""
 
     taken_s: float = 0.0
     began_s: float = 0.0
     ends_s: float = 0.0
+
+    def set(self, taken_s: float, began_s: float, ends_s: float) -> None:
+        """Of the client's next session."""
+        self.taken_s, self.began_s, self.ends_s = taken_s, began_s, ends_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ class ClientState:
     inbox: Delivery | None = None  # receive buffer: one slot, overwritten
     seen: int = -1  # newest broadcast taken out
     running: Session | None = None
-    times: Times = Times()  # of the running session
+    times: Times = field(default_factory=Times)  # of the running session
     outbox: Session | None = None  # finished and not yet sent: one slot
     upload: Update | None = None  # sent and not yet acknowledged: one at most
     pending: Memories | None = None  # the memories as they will be once `upload` is acknowledged

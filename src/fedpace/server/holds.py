@@ -70,7 +70,10 @@ class Holds:
     def take(self, client: int, version: int, maximum: int, versions: Versions) -> None:
         """A client may report from this version too; beyond `maximum` models its oldest is given back."""
         versions.hold(version)
-        mine = self.taken.setdefault(client, [])
+        mine = self.taken.get(client)
+        if mine is None:
+            self.taken[client] = [version]
+            return
         mine.append(version)
         if len(mine) > maximum:
             versions.release(mine.pop(0))

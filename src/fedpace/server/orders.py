@@ -60,14 +60,15 @@ class Orders:
 
     def take(self, client: int, version: int, s: ServerState) -> None:
         """A client takes a model; RemoteError if it is not held for it."""
-        order = s.holds.orders.get(client)
+        holds = s.holds
+        order = holds.orders.get(client)
         if order is not None and order.version == version:
             return
         twice = self.reuses or self.interrupts  # the same version may be sent again
-        again = not twice and s.holds.answered.get(client, -1) >= version
-        if again or not s.holds.offers(client, version):
+        again = not twice and holds.answered.get(client, -1) >= version
+        if again or not holds.offers(client, version):
             raise RemoteError(f"client {client}: version {shown(version)} is not held for it")
-        s.holds.take(client, version, self.max_models, s.versions)
+        holds.take(client, version, self.max_models, s.versions)
 
     def lost(self, client: int, s: ServerState) -> None:
         """A client's session came to nothing; models may still be on their way to one that is interrupted."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from fedpace.client import Client, Delivery
-from fedpace.pace.protocol import Continuous
 from fedpace.server import Server
 from fedpace.sim.population import Devices
 
@@ -18,11 +16,8 @@ class Announced:
     size_bytes: int  # 0: it takes no time of its own, but that of the client that takes it out
 
 
-class Taken(NamedTuple):
-    """A model out of a receive buffer; a broadcast's bytes were counted when it was sent to all."""
-
-    delivery: Delivery
-    broadcast: bool
+# A model out of a receive buffer, and whether it was broadcast: its bytes were counted when it was sent to all.
+Taken = tuple[Delivery, bool]
 
 
 @dataclass(slots=True)
@@ -41,22 +36,23 @@ class Broadcasts:
 
     def take(self, client: Client, now: float, devices: Devices) -> Taken | None:
         """Empty a client's receive buffer: the newest broadcast, or what was sent to it alone."""
-        s, behaviour = client.state, client.config.behaviour
+        s, own = client.state, client.take()
         newest = self.newest(client.number, now, devices)
-        known = max(s.seen, s.inbox.version if s.inbox is not None else -1)
-        reuse = isinstance(behaviour, Continuous) and behaviour.reuse_model and s.inbox is None
-        own = client.take()
+        known = s.seen if own is None else max(s.seen, own.version)
+        reuse = own is None and client.config.reuses
         if newest is None or (newest.version <= known and not reuse):
-            return None if own is None else Taken(own, broadcast=False)
+            return None if own is None else (own, False)
         s.seen = newest.version
-        return Taken(newest, broadcast=True)
+        return newest, True
 
     def newest(self, client: int, now: float, devices: Devices) -> Delivery | None:
         """The newest broadcast in this client's receive buffer at this time."""
+        back_s = self.back_s.get(client, 0.0)
         for entry in reversed(self.entries):
-            if self.reaches_s(entry, client, devices) <= now:
-                missed = self._missed(entry, client)
-                return replace(entry.delivery, missed=True) if missed else entry.delivery
+            if entry.sent_s < back_s:
+                return replace(entry.delivery, missed=True)
+            if not entry.size_bytes or self.reaches_s(entry, client, devices) <= now:
+                return entry.delivery
         return None
 
     def next_arrival_s(self, client: int, now: float, devices: Devices) -> float | None:

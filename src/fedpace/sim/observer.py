@@ -93,7 +93,7 @@ class Observer:
         """A client took a model out of its receive buffer."""
 
     def trained(self, client: int, session: Session, times: Times, until: float) -> None:
-        """A session is done, interrupted or lost."""
+        """A session is done, interrupted or lost; `times` are overwritten by its client's next session."""
 
     def uploading(self, client: int, update: Update, now: float, until: float) -> None:
         """An update is on its way."""

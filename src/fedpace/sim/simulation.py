@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fedpace.client import Client, ClientConfig, ClientState, Delivery, Session, Times
+from fedpace.client import Client, ClientConfig, ClientState, Delivery, Session
 from fedpace.compute.protocol import Engine, Task
 from fedpace.errors import RemoteError, StalledError
-from fedpace.pace.protocol import Continuous, Interruptible, OnDemand
+from fedpace.pace.protocol import OnDemand
 from fedpace.server import Broadcast, Interrupt, Parcel, Poll, Send, Server, Step, Update
 from fedpace.server.messages import Steps
 from fedpace.sim.audience import Audience
@@ -41,7 +41,7 @@ class Simulation:
         self.config = ClientConfig.of(server.algorithm, server.model, server.seed, slab)
         self.on_demand = isinstance(self.config.behaviour, OnDemand)
         # whether a session pays for its model when it takes it out, not when it is sent
-        self.charged = devices.serial or not self.config.down.shared
+        self.charged = devices.serial or not self.config.shared
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
         self.training = TrainingPromises(engine, eager, devices.attackers)
@@ -73,12 +73,13 @@ class Simulation:
         }
         until = rounds if pause is None else min(rounds, pause)
         while server.version < until and audience.stop is None:
-            if not line:
+            try:
+                _, phase, client, _, what = line.pop()
+            except IndexError:
                 raise StalledError(
                     f"nothing can happen after step {server.version} of {rounds} at {line.now:g} virtual "
                     f"seconds: no client is active and none will come back"
-                )
-            _, phase, client, _, what = line.pop()
+                ) from None
             handlers[phase](client, what)
 
     def restore(self, state: SimState, clients: Mapping[int, ClientState]) -> None:
@@ -87,7 +88,7 @@ class Simulation:
         for number, own in clients.items():
             client = self._client(number)
             client.state = own
-            if own.running is not None and not isinstance(self.config.behaviour, Interruptible):
+            if own.running is not None and not self.config.interruptible:
                 sure = self._will_be_sent(client, own.running)
                 self.training.promise(client, own.running, counted_before, sure)
             if own.outbox is not None:
@@ -171,7 +172,7 @@ class Simulation:
 
     def _start(self, number: int, _: Any) -> None:
         client = self._client(number)
-        held_up = self.devices.serial and not self.config.polled and client.state.upload is not None
+        held_up = client.state.upload is not None and self.devices.serial and not self.config.polled
         if not self.server.is_present(number) or held_up or not client.ready():
             return
         taken = self.state.broadcasts.take(client, self.now, self.devices)
@@ -195,7 +196,7 @@ class Simulation:
 
     def _broadcast(self, order: Broadcast) -> None:
         size = 0
-        if self.config.down.shared:
+        if self.config.shared:
             parcel = self.server.preview(order.version, order.round)
             size = 0 if self.charged else parcel.size_bytes
             self._sent_down(None, parcel, self.server.present)
@@ -230,31 +231,30 @@ class Simulation:
 
     def _begin(self, client: Client, taken: Taken) -> bool:
         """Train from the model out of the receive buffer; False: it was overtaken on its way."""
-        delivery = taken.delivery
+        delivery, broadcast = taken
         try:
             parcel = self.server.retrieve(client.number, delivery.version, delivery.round)
         except RemoteError:
-            if isinstance(self.config.behaviour, Continuous):
+            if self.config.continuous:
                 raise  # a broadcast is held until it has reached all clients
             return False
-        counted = taken.broadcast and self.config.down.shared and not delivery.missed
+        counted = broadcast and self.config.shared and not delivery.missed
         session = self._train(client, parcel, pay=self.charged or delivery.missed, counted=counted)
-        if not self.config.down.shared and parcel.model is not None:
+        if not self.config.shared and parcel.model is not None:
             self._tell(Observer.lossy, "down", parcel.model, session.start)
         return True
 
     def _train(self, client: Client, parcel: Parcel, *, pay: bool, counted: bool = False) -> Session:
         """Begin a session from this model, after its transfer where it is paid for now; its bytes may be counted."""
-        session, number, begins = client.begin(parcel), client.number, self.now
+        session, number, now = client.begin(parcel), client.number, self.now
         if pay and not counted:
             self._sent_down(number, parcel)
-        if pay:
-            begins += self.devices.download_s(number, parcel.size_bytes)
+        begins = now + self.devices.download_s(number, parcel.size_bytes) if pay else now
         ends = begins + self.devices.compute_s(number, session.number, session.steps + session.beside)
-        client.state.times = Times(self.now, begins, ends)
+        client.state.times.set(now, begins, ends)
         self.state.tally.sessions += 1
-        self._tell(Observer.began, number, session, self.now)
-        if not isinstance(self.config.behaviour, Interruptible):  # an interruptible client trains until then
+        self._tell(Observer.began, number, session, now)
+        if not self.config.interruptible:  # an interruptible client trains until then
             self.state.line.at(ends, Phase.COMPUTED, number, session.number)
             self.training.promise(client, session, self.state.tally, self._will_be_sent(client, session))
         return session
@@ -289,7 +289,7 @@ class Simulation:
         if session is not None:
             client.lose()
             self._drop_session(client, session)
-        if not isinstance(self.config.behaviour, Continuous):
+        if not self.config.continuous:
             round = None if session is None else session.round
             self._take_steps(self.server.lost(client.number, round))
 
@@ -300,7 +300,7 @@ class Simulation:
             self._tell(Observer.trained, client.number, running, times, self.now)
         for session in client.leave():
             self._drop_session(client, session)
-        if not isinstance(self.config.behaviour, Continuous):
+        if not self.config.continuous:
             client.take()  # the server sends a newer one
 
     def _drop_session(self, client: Client, session: Session | Update) -> None:
@@ -343,7 +343,8 @@ class Simulation:
         """See in the last phase of this instant whether this client can begin a session."""
         known = self.clients.get(number)
         if not self.on_demand or (known is not None and known.state.inbox is not None):
-            self.state.line.at(self.now, Phase.START, number)
+            line = self.state.line
+            line.at(line.now, Phase.START, number)
 
     def _want_dispatch(self) -> None:
         if self.state.dispatch_at != self.now:

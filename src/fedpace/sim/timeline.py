@@ -30,6 +30,9 @@ class Phase(IntEnum):
 # The last is what a handler is given; training under way is a session of its client, never a result.
 Event = tuple[float, Phase, int, int, bool | int | float | Delivery | None]
 Turn = tuple[float, Phase]
+# The rest of an event: mostly numbers alone, in which the garbage collector need not look for cycles.
+Entry = tuple[int, int, Any]
+NO_TURN: Turn = (-1.0, Phase.CHANGE)  # before every turn there is
 
 
 class AllEvents:
@@ -55,55 +58,61 @@ class Timeline:
 
     def put(self, events: Iterable[Event]) -> None:
         """These and no others."""
-        self._turns: list[Turn] = []  # of every list, as a heap
-        self._lists: dict[Turn, list[Event]] = {}
-        self._sorted: set[Turn] = set()  # whose lists are sorted, the next event last
+        self._turn: Turn = NO_TURN  # the one under way
+        self._left: list[Entry] = []  # what is left of it, sorted, the next event last
+        self._lists: dict[Turn, list[Entry]] = {}  # the events of all others, not sorted
         for event in events:
-            self._add(event)
+            self._lists.setdefault(event[:2], []).append(event[2:])
+        self._turns: list[Turn] = sorted(self._lists)  # as a heap
 
     def __bool__(self) -> bool:
         """Whether anything can happen."""
-        return bool(self._turns)
+        return bool(self._left or self._turns)
 
     def __len__(self) -> int:
-        return sum(map(len, self._lists.values()))
+        return len(self._left) + sum(map(len, self._lists.values()))
 
     def all(self) -> list[Event]:
         """In order."""
-        return sorted(chain.from_iterable(self._lists.values()))
+        turns = chain([(self._turn, self._left)], self._lists.items())
+        return sorted(turn + entry for turn, entries in turns for entry in entries)
 
     def at(self, when: float, phase: Phase, client: int = SERVER, what: Any = None) -> None:
         if when < self.now:
             raise ValueError(f"an event must not lie in the past: {when} < {self.now}")
         self.serial += 1
-        self._add((when, phase, client, self.serial, what))
-
-    def _add(self, event: Event) -> None:
-        turn = event[:2]
-        events = self._lists.get(turn)
-        if events is None:
-            self._lists[turn] = [event]
-            heapq.heappush(self._turns, turn)
-        elif turn in self._sorted:
-            insort(events, event, key=_last_first)
+        turn, entry = (when, phase), (client, self.serial, what)
+        entries = self._lists.get(turn)
+        if entries is not None:
+            entries.append(entry)
         else:
-            events.append(event)
+            self._add_turn(turn, entry)
+
+    def _add_turn(self, turn: Turn, entry: Entry) -> None:
+        if turn == self._turn:
+            insort(self._left, entry, key=_last_first)
+        else:
+            self._lists[turn] = [entry]
+            heapq.heappush(self._turns, turn)
+            if turn < self._turn:
+                self._put_back()
+
+    def _put_back(self) -> None:
+        """An event comes before what is left of the turn under way."""
+        if self._left:
+            self._lists[self._turn] = self._left
+            heapq.heappush(self._turns, self._turn)
+        self._turn, self._left = NO_TURN, []
 
     def pop(self) -> Event:
-        """The next event; the clock moves to it."""
-        turn = self._turns[0]
-        events = self._lists[turn]
-        if len(events) == 1:
-            heapq.heappop(self._turns)
-            del self._lists[turn]
-            self._sorted.discard(turn)
-        elif turn not in self._sorted:
-            events.sort(reverse=True)
-            self._sorted.add(turn)
-        event = events.pop()
-        self.now = event[0]
-        return event
+        """The next event; the clock moves to it. IndexError where nothing can happen."""
+        if not self._left:
+            self._turn = heapq.heappop(self._turns)
+            self._left = self._lists.pop(self._turn)
+            self._left.sort(reverse=True)
+            self.now = self._turn[0]
+        return self._turn + self._left.pop()
 
 
-def _last_first(event: Event) -> tuple[int, int]:
-    return -event[2], -event[3]
+def _last_first(entry: Entry) -> tuple[int, int]:
+    return -entry[0], -entry[1]

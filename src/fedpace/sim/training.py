@@ -70,8 +70,9 @@ class TrainingPromises:
 
     def forget(self, client: Client, session: int) -> None:
         """The result is not needed after all."""
-        self._made.pop((client.number, session), None)
-        self.engine.forget((client.number, session))
+        key = client.number, session
+        self._made.pop(key, None)
+        self.engine.forget(key)
 
 
 def request(client: Client, session: Session) -> Request:

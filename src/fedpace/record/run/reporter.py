@@ -20,6 +20,8 @@ from fedpace.sim.simulation import Simulation
 from fedpace.vector import Vector
 
 P = ParamSpec("P")
+# What is told of every session, and the hook it is passed on to: often nobody has it.
+PASSED_ON = {"trained": "activity", "uploading": "activity", "ended": "fate"}
 
 
 @dataclass(slots=True)
@@ -51,6 +53,10 @@ class Reporter(Observer):
         self.state, self._spent = Reported(), spent
         self._shape = VectorShape(task.layout.size, len(groups.of(task.layout)) if per_tensor else 1)
 
+    def wants(self, hook: str) -> bool:
+        passed_on = PASSED_ON.get(hook)
+        return super().wants(hook) and (passed_on is None or self.audience.wants(passed_on))
+
     def initial(self, x: Vector) -> Mapping[str, float]:
         """Metrics of the initial model, unless nothing is to be evaluated."""
         return {} if self.every is None else _without_nan(self.task.evaluate(x))
@@ -76,20 +82,18 @@ class Reporter(Observer):
         self._pass_back()
 
     def trained(self, client: int, session: Session, times: Times, until: float) -> None:
-        if self.audience.wants("activity"):
-            for activity in spent(client, session, times, until):
-                self._tell(Observer.activity, activity)
+        for activity in spent(client, session, times, until):
+            self._tell(Observer.activity, activity)
         self._pass_back()
 
     def uploading(self, client: int, update: Update, now: float, until: float) -> None:
-        if self.audience.wants("activity") and until > now:
+        if until > now:
             upload = Activity(client, now, until, "upload", update.version, update.session)
             self._tell(Observer.activity, upload)
         self._pass_back()
 
     def ended(self, client: int, session: int, fate: str) -> None:
-        if self.audience.wants("fate"):
-            self._tell(Observer.fate, Fate(client, session, fate))
+        self._tell(Observer.fate, Fate(client, session, fate))
         self._pass_back()
 
     def sent_up(self, client: int, update: Update) -> None:
