@@ -35,8 +35,9 @@ from fedpace.sim.training import request
 class Replay:
     """`since`: the input it started after, 0 where the whole journal is there.
 
-    `retrained`: updates computed again; `different`: (client, session) of those whose bytes came out otherwise;
-    `clients`: what each client remembers in the end.
+    `retrained`: updates computed again, all but those that an old backup held and later ones have overtaken;
+    `different`: (client, session) of those whose bytes came out otherwise; `clients`: what each client remembers in the
+    end.
     """
 
     run: Run
