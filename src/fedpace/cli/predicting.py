@@ -48,8 +48,15 @@ def add_actions(action: Action) -> None:
     predicted.add_argument(
         "--real", metavar="RUN", help="a deployed run to compare with (default: the measured one)"
     )
+    predicted.add_argument(
+        "--repeats",
+        type=count,
+        metavar="N",
+        default=9,
+        help="simulate N orders of arrival, for a mean and a range (default: %(default)s)",
+    )
     predicted.add_argument("--json", metavar="FILE", help="write the table and the predicted history")
-    predicted.add_argument("--page", metavar="FILE", help="write both runs as one web page")
+    predicted.add_argument("--page", metavar="FILE", help="write all runs as one web page")
 
 
 def _measure(args: argparse.Namespace) -> int:
@@ -105,7 +112,7 @@ def _predict(args: argparse.Namespace) -> int:
         study = replace(study, settings=replace(study.settings, clients=args.clients))
     program = study.program if args.data is None else Program(args.data)
     real = None if args.real is None else _measured(args.real, args.data)
-    prediction = predict(study, read(args.population), program, real)
+    prediction = predict(study, read(args.population), program, real, repeats=args.repeats)
     _show_prediction(prediction)
     if args.json:
         files.write(args.json, prediction.to_json().encode())
@@ -115,7 +122,15 @@ def _predict(args: argparse.Namespace) -> int:
 
 
 def _show_prediction(prediction: Prediction) -> None:
-    show.table(("", "predicted", "real", "difference"), prediction.cells(), align="lrrr")
+    from fedpace.deploy.prediction.comparing import TITLES, probability_within
+
+    show.table(TITLES, prediction.cells(), align="lrrrr")
+    repeats = len(prediction.runs)
+    if repeats > 1:
+        print(
+            f"note: mean and range of {repeats} simulated orders of arrival; "
+            f"a real run is within the range with a probability of {probability_within(repeats):.0%}"
+        )
     if prediction.real is None:
         print("note: the measured run had a different plan; use --real to compare with a run of this one")
     if not prediction.on_demand:

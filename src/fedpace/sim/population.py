@@ -25,6 +25,7 @@ from fedpace.sim.distributions import (
     quantity,
 )
 from fedpace.sim.hostile import Attackers, Hostile
+from fedpace.sim.resampled import Resampled
 
 NOISES = ("half_normal", "exponential")
 _QUANTITIES = ("solve_s", "step_s", "noise_s", "up_s", "down_s", "up_s_per_byte", "down_s_per_byte")
@@ -35,7 +36,8 @@ class Population:
     """Seconds of a session = solve_s + steps * step_s + noise; of a transfer = fixed + bytes * per byte.
 
     Each quantity is a number, one number per client, or a distribution (`Between`, ...) drawn once per client and seed.
-    The noise is drawn anew for every session: |N(0, noise_s^2)| or exponential with mean noise_s.
+    The noise is drawn anew for every session: |N(0, noise_s^2)|, exponential with mean noise_s, or of observed
+    sessions (`Resampled`).
     `mode`: "serial" (a session pays for its download, an upload the client starts keeps it from the next session)
     or "overlap" (transfers run in the background; one upload at a time, and one finished update may wait for it).
     `drop` is the probability that a session is lost.
@@ -58,7 +60,7 @@ class Population:
     down_s: DeviceQuantity = 0.0
     up_s_per_byte: DeviceQuantity = 0.0
     down_s_per_byte: DeviceQuantity = 0.0
-    noise: str = "half_normal"
+    noise: str | Resampled = "half_normal"
     mode: str = "serial"
     drop: float = 0.0
     windows: Windows | None = None
@@ -73,7 +75,8 @@ class Population:
             object.__setattr__(self, "solve_s", float(self.step_s == 0 and self.noise_s == 0))
         for name in _QUANTITIES:
             object.__setattr__(self, name, quantity(getattr(self, name), f"Population.{name}"))
-        require(self.noise in NOISES, "Population.noise", self.noise, " or ".join(NOISES))
+        known = isinstance(self.noise, Resampled) or self.noise in NOISES
+        require(known, "Population.noise", self.noise, " or ".join(NOISES))
         require(self.mode in ("serial", "overlap"), "Population.mode", self.mode, "serial or overlap")
         require_number(self.drop, "Population.drop", low=0, below=1, allowed="a probability in [0, 1)")
         if self.windows is not None:
@@ -158,6 +161,8 @@ class Population:
         require(shortest > 0, "Population: the seconds of a session", shortest, "> 0 for every client")
         if self.windows is not None:
             check_windows(self.windows, clients)
+        if isinstance(self.noise, Resampled):
+            require(self.noise.clients == clients, "clients of Resampled", self.noise.clients, f"{clients}")
         attackers = None if self.hostile is None else self.hostile.bind(clients, seed)
         return Devices(population=self, clients=clients, seed=seed, attackers=attackers, **drawn)
 
@@ -184,18 +189,32 @@ class Devices:
 
     def compute_s(self, client: int, session: int, steps: int) -> float:
         """Seconds of one session's local work; always > 0."""
-        seconds = float(self.solve_s[client]) + steps * float(self.step_s[client])
-        if scale := float(self.noise_s[client]):
-            rng = stream(self.seed, "delay", client, session)
-            normal = self.population.noise == "half_normal"
-            seconds += scale * (abs(rng.standard_normal()) if normal else rng.standard_exponential())
+        slowdown, extra_s = self._drawn_noise(client, session)
+        seconds = float(self.solve_s[client]) + steps * float(self.step_s[client]) * slowdown + extra_s
         return max(seconds, math.ulp(1.0))
+
+    def _drawn_noise(self, client: int, session: int) -> tuple[float, float]:
+        """By what its steps are slower, and the seconds beside them."""
+        noise, scale = self.population.noise, float(self.noise_s[client])
+        if isinstance(noise, Resampled):
+            return noise.drawn(self.seed, client, session)
+        if not scale:
+            return 1.0, 0.0
+        rng = stream(self.seed, "delay", client, session)
+        return 1.0, scale * (
+            abs(rng.standard_normal()) if noise == "half_normal" else rng.standard_exponential()
+        )
 
     def expected_step_s(self, client: int, steps: int = 1) -> float:
         """The mean seconds of one local step, for rules with a time budget."""
-        mean_noise = math.sqrt(2 / math.pi) if self.population.noise == "half_normal" else 1.0
-        fixed = float(self.solve_s[client]) + mean_noise * float(self.noise_s[client])
-        return float(self.step_s[client]) + fixed / steps
+        slowdown, extra_s = self._mean_noise(client)
+        return float(self.step_s[client]) * slowdown + (float(self.solve_s[client]) + extra_s) / steps
+
+    def _mean_noise(self, client: int) -> tuple[float, float]:
+        noise = self.population.noise
+        if isinstance(noise, Resampled):
+            return noise.mean(client)
+        return 1.0, float(self.noise_s[client]) * (math.sqrt(2 / math.pi) if noise == "half_normal" else 1.0)
 
     def upload_s(self, client: int, size_bytes: int) -> float:
         return float(self.up_s[client]) + size_bytes * float(self.up_s_per_byte[client])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,29 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.deploy.deployed import CLIENTS, SAMPLES, TASK, Bed, made
-from tests.deploy.prediction.delays import slow_link
 
-from deploy.pairs import run as run_bounded
 from fedpace.cli import main
-from fedpace.compute.protocol import Request
-from fedpace.deploy import genesis, join_async, serve_async
+from fedpace.deploy import genesis
 from fedpace.deploy.journal.files import DiskFiles
 from fedpace.deploy.messages import Message, MessageKind
 from fedpace.deploy.plan import RunPlan
 from fedpace.deploy.prediction import measured as files
-from fedpace.deploy.prediction.fitting import fit, warm, warm_up_s
+from fedpace.deploy.prediction.comparing import compared, probability_within
 from fedpace.deploy.prediction.measured import MeasuredDevice, MeasuredPopulation, measured
-from fedpace.deploy.prediction.predicting import compared, predict
-from fedpace.deploy.prediction.sessions import Observed, ObservedSession, observe
-from fedpace.deploy.projects.program import Program
+from fedpace.deploy.prediction.sessions import Observed, observe
 from fedpace.deploy.projects.serving import StudyFolder
 from fedpace.deploy.terms import Terms
-from fedpace.deploy.websocket.client import WebsocketClient
-from fedpace.deploy.websocket.server import WebsocketServer
 from fedpace.errors import ConfigError
-from fedpace.local import Stopped
 from fedpace.sim.observer import StepRecord
-from fedpace.vector import Vector
 
 CLIENT = """\
 from fedpace.tasks import quadratics
@@ -53,90 +41,11 @@ seed = 5
 """
 
 
-def session(
-    took_s: float, train_s: float | None, bytes_: int = 2000, steps: int = 4, sent_s: float = 0.0
-) -> ObservedSession:
-    return ObservedSession(sent_s, sent_s, sent_s + took_s, train_s, steps, bytes_ // 2, bytes_ - bytes_ // 2)
-
-
-# ------------------------------------------------------------ one device
-
-
-@pytest.mark.parametrize("noise", ["half_normal", "exponential"])
-def test_a_fitted_device_has_the_observed_mean_and_deviation(noise: str) -> None:
-    """E = steps step_s + 2 latency + scale E|e|, and the deviation scale sd|e|, for the noise e of the simulation."""
-    times = fit([session(3.0, 2.5), session(3.4, 2.9), session(3.8, 3.3)], waits=False)
-    parts = times.parts(noise)
-    rng = np.random.default_rng(0)
-    drawn = abs(rng.standard_normal(200_000)) if noise == "half_normal" else rng.standard_exponential(200_000)
-    seconds = 4 * parts.step_s + 2 * parts.latency_s + parts.noise_s * drawn
-    assert seconds.mean() == pytest.approx(3.4, rel=0.005)
-    assert seconds.std() == pytest.approx(np.std([2.5, 2.9, 3.3]), rel=0.02)
-    assert parts.latency_s == pytest.approx(0.25) and times.s_per_byte == 0 and not times.varies
-
-
-@pytest.mark.parametrize("noise", ["half_normal", "exponential"])
-def test_no_part_is_negative_and_together_they_are_the_mean(noise: str) -> None:
-    rng = np.random.default_rng(1)
-    mean = float(np.sqrt(2 / np.pi)) if noise == "half_normal" else 1.0
-    for _ in range(300):
-        trained, link = rng.exponential(size=(2, rng.integers(1, 6))) * 10.0 ** rng.integers(
-            -6, 3, size=(2, 1)
-        )
-        observed = [session(float(one + other), float(one)) for one, other in zip(trained, link, strict=True)]
-        parts = fit(observed, waits=False).parts(noise)
-        assert min(parts.step_s, parts.noise_s, parts.latency_s) >= 0 < parts.step_s + parts.noise_s
-        together = 4 * parts.step_s + 2 * parts.latency_s + mean * parts.noise_s
-        assert together == pytest.approx(float(np.mean(trained + link)), rel=1e-6)
-
-
-def test_noise_of_the_link_leaves_the_speed_as_it_is() -> None:
-    parts = fit([session(1.2, 1.0), session(1.4, 1.0)], waits=False).parts("exponential")
-    assert parts.step_s == pytest.approx(0.25)
-    assert (parts.noise_s, parts.latency_s) == (pytest.approx(0.1), pytest.approx(0.1))
-
-
-def test_sessions_that_vary_a_lot_are_exponential_and_keep_their_mean() -> None:
-    times = fit([session(0.1, 0.1), session(0.1, 0.1), session(0.1, 0.1), session(7.7, 7.7)], waits=False)
-    parts = times.parts("exponential")
-    assert times.varies and parts.step_s == pytest.approx(0) and parts.noise_s == pytest.approx(2.0)
-
-
-def test_latency_and_rate_are_told_apart_where_sizes_differ() -> None:
-    """transfer = 0.1 + bytes / 1e6, exactly."""
-    sizes = (1000, 200_000, 400_000)
-    times = fit([session(1.1 + size / 1e6, 1.0, size) for size in sizes], waits=False)
-    assert times.s_per_byte == pytest.approx(1e-6)
-    assert times.link_s - times.size * times.s_per_byte == pytest.approx(0.1)
-    large = fit([session(1.5, 1.0, 10**6)] * 2, waits=False)  # of one size, and large: all of it is rate
-    assert large.s_per_byte == pytest.approx(0.5e-6) and large.parts("half_normal").latency_s == 0.0
-
-
-def test_a_client_that_does_not_say_how_long_it_trained_has_no_link() -> None:
-    times = fit([session(2.0, None), session(2.0, None)], waits=False)
-    assert (times.train_s, times.link_s, times.s_per_byte) == (2.0, 0.0, 0.0)
-
-
-def test_a_client_that_waits_for_the_server_is_measured_by_its_own_clock() -> None:
-    asked = [replace(session(9.0, 2.0), asked_s=8.9), replace(session(5.0, 2.0), asked_s=4.0)]
-    times = fit(asked, waits=True)
-    assert times.train_s == 2.0 and times.link_s == pytest.approx(0.1) and times.link_deviation_s == 0
-
-
-def test_first_sessions_take_longer() -> None:
-    slow = [[session(5.0, 4.9), session(2.0, 1.9), session(2.0, 1.9)], [session(4.0, 3.9), session(1.5, 1.4)]]
-    assert warm_up_s(slow) == pytest.approx(2.75)
-    assert warm(slow[0], 2.75) == slow[0][1:]
-    [only] = warm([session(4.0, 3.9)], 2.75)
-    assert only.arrived_s == pytest.approx(1.25) and only.train_s == pytest.approx(1.15)
-    assert warm_up_s([[session(1.0, 0.9)]]) == 0.0
-
-
 # ------------------------------------------------------------ the file
 
-DEVICE = MeasuredDevice(0, 3, 4.0, 1.0, 0.25, 0.1, 0.05, 1e6, ((0.0, None),))
+DEVICE = MeasuredDevice(0, 3, 4.0, 1.0, 0.25, 0.05, 1e6, (0.5, 1.5), (0.0, 0.25), ((0.0, None),))
 STEP = StepRecord(1, 2.0, (0, 1), (0, 1), 10, 20, {"loss": 0.5})
-MEASURED = MeasuredPopulation("night", "fedavg()", 10.0, 0.5, "half_normal", 0.25, (DEVICE,), (STEP,))
+MEASURED = MeasuredPopulation("night", "fedavg()", 10.0, 0.5, 0.25, (DEVICE,), (STEP,))
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -149,7 +58,25 @@ def test_devices_become_a_population() -> None:
     population = replace(MEASURED, devices=(DEVICE, second)).population(3)
     assert population.step_s == (0.25, 0.5, 0.25) and population.up_s == (0.05,) * 3
     assert population.down_s_per_byte == (1e-6, 0.0, 1e-6) and population.windows is None
-    assert (population.drop, population.mode, population.noise) == (0.25, "serial", "half_normal")
+    assert (population.drop, population.mode) == (0.25, "serial")
+
+
+def test_simulated_sessions_are_observed_ones_and_another_order_draws_others() -> None:
+    """Either 4 * 0.25 * 0.5 + 0 or 4 * 0.25 * 1.5 + 0.25 seconds: slowdown and extra of one session, never mixed."""
+    drawn = {
+        order: [
+            MEASURED.population(3, order).bind(3, seed=5).compute_s(client, session, 4)
+            for client in range(3)
+            for session in range(20)
+        ]
+        for order in range(8)
+    }
+    assert {seconds for each in drawn.values() for seconds in each} == {0.5, 1.75}
+    assert len({tuple(each) for each in drawn.values()}) == 8
+    again = MEASURED.population(3, 7).bind(3, seed=5)
+    assert [again.compute_s(2, session, 4) for session in range(20)] == drawn[7][40:]
+    kept = [MEASURED.population(3, order).noise.slowdown[0] for order in range(40)]  # type: ignore[union-attr]
+    assert set(kept) == {(0.5, 0.5), (0.5, 1.5), (1.5, 0.5), (1.5, 1.5)}  # few sessions tell little
 
 
 def test_availability_is_repeated() -> None:
@@ -165,17 +92,26 @@ def test_availability_is_repeated() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"schema": 2}, "schema must be 1; got 2"),
+        (
+            {"schema": 1},
+            "schema must be 2, of a file that this version's `fedpace deploy measure` wrote; got 1",
+        ),
         ({"seconds": 0}, "seconds must be in"),
         ({"seconds": float("nan")}, "seconds must be of its kind"),
-        ({"noise": "loud"}, "noise must be half_normal or exponential"),
         ({"drop": 1}, "drop must be in"),
         ({"warm_up_s": -1}, "warm_up_s must be >= 0"),
         ({"devices": []}, "devices must be at least one"),
         ({"devices": [{}]}, r"devices\[0\]: client must be of its kind"),
         ({"devices": [{"step_s": -1}]}, r"devices\[0\].step_s must be in"),
         ({"devices": [{"bytes_per_s": 0}]}, r"devices\[0\].bytes_per_s must be a rate"),
-        ({"devices": [{"step_s": 0, "noise_s": 0}]}, r"devices\[0\].step_s must be > 0"),
+        ({"devices": [{"step_s": 0}]}, r"devices\[0\].step_s must be > 0"),
+        ({"devices": [{"slowdown": []}]}, r"devices\[0\].slowdown must be of one session or more"),
+        ({"devices": [{"slowdown": [1, -1]}]}, r"devices\[0\].slowdown must be of one session or more"),
+        ({"devices": [{"extra_s": [1]}]}, r"devices\[0\].extra_s must be seconds of the same sessions"),
+        (
+            {"devices": [{"extra_s": [1, -1e13]}]},
+            r"devices\[0\].extra_s must be seconds of the same sessions",
+        ),
         ({"devices": [{"available": [[3, 2]]}]}, r"available must be \[from, to\], in order"),
         ({"devices": [{"available": [[0, None], [1, 2]]}]}, r"available must be \[from, to\], in order"),
         ({"devices": [{"available": [[0]]}]}, r"available must be \[from, to\], in order"),
@@ -201,13 +137,28 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
         files.read(tmp_path / "nowhere.json")
 
 
-def test_two_histories_are_compared_over_the_steps_that_both_have() -> None:
+def test_histories_are_compared_over_the_steps_that_all_have() -> None:
     later = replace(STEP, version=2, virtual_seconds=4.0, staleness=(2, 3), metrics={"loss": 0.25})
-    rows = {row.name: row for row in compared([STEP, later], [replace(STEP, virtual_seconds=1.0)])}
-    assert (rows["server steps"].predicted, rows["server steps"].real) == (2, 1)
-    assert rows["seconds, 1 steps"].difference == 1.0
-    assert rows["mean staleness, 1 steps"].predicted == 0.5
-    assert rows["bytes up, 1 steps"].difference == 0.0 and rows["loss, steps 1 to 1"].difference == 0.0
+    other = replace(STEP, virtual_seconds=3.0, staleness=(1, 1), metrics={"loss": 1.5})
+    rows = {row.name: row for row in compared([[STEP, later], [other]], [replace(STEP, virtual_seconds=2.5)])}
+    assert rows["server steps"].cells == ["server steps", "1.5", "1 to 2", "1", "+50.0 %"]
+    assert rows["seconds, 1 steps"].cells[1:] == ["2.5", "2 to 3", "2.5", "+0.0 %"]
+    assert rows["mean staleness, 1 steps"].cells[1:4] == ["0.75", "0.5 to 1", "0.5"]
+    assert rows["bytes up, 1 steps"].cells[1:] == ["10", "", "10", "+0.0 %"]
+    assert rows["loss, steps 1 to 1"].values == (0.5, 1.5) and rows["loss, steps 1 to 1"].difference == 1.0
+
+
+def test_without_a_real_run_there_is_nothing_to_compare_with() -> None:
+    rows = {row.name: row for row in compared([[STEP]], ())}
+    assert rows["server steps"].cells == ["server steps", "1", "", "-", "-"]
+    assert rows["loss, steps 1 to 1"].cells[1:] == ["0.5", "", "-", "-"]
+
+
+def test_the_range_holds_one_more_draw_as_often_as_is_said() -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((40_000, 10))
+    inside = (draws[:, 0] >= draws[:, 1:].min(1)) & (draws[:, 0] <= draws[:, 1:].max(1))
+    assert inside.mean() == pytest.approx(probability_within(9), abs=0.01) and probability_within(9) == 0.8
 
 
 # ------------------------------------------------------------ from a journal
@@ -245,13 +196,24 @@ def test_a_journal_is_measured_and_its_run_predicted(
     words = ["deploy", "predict", str(study / "run.toml"), "--population", output]
     assert main([*words, "--page", page, "--json", table]) == 0
     said = json.loads(Path(table).read_text("utf-8"))
-    assert said["real"] == "night" and said["compared"]["server steps"] == {"predicted": 40, "real": 40}
+    assert said["real"] == "night" and said["compared"]["server steps"] == {
+        "predicted": 40,
+        "low": 40,
+        "high": 40,
+        "real": 40,
+    }
+    assert said["repeats"] == 9
     assert len(said["history"]) == 40
     assert {"mean staleness, 40 steps", "bytes up, 40 steps", "loss, steps 33 to 40"} <= set(said["compared"])
     (study / "run.toml").write_text(RUN.format(rounds=3).replace("buffer=2", "buffer=3"), encoding="utf-8")
     assert main([*words, "--json", table]) == 0  # another plan: nothing to compare with
     said = json.loads(Path(table).read_text("utf-8"))
-    assert said["real"] is None and said["compared"]["server steps"] == {"predicted": 3, "real": None}
+    assert said["real"] is None and said["compared"]["server steps"] == {
+        "predicted": 3,
+        "low": 3,
+        "high": 3,
+        "real": None,
+    }
     assert "use --real to compare with a run of this one" in capsys.readouterr().out
     assert main([*words, "--real", str(bed.place)]) == 0
     text = Path(page).read_text("utf-8")
@@ -289,133 +251,3 @@ def test_a_client_cannot_have_trained_longer_than_its_round_trip(
     [found] = watched.clients[2].sessions
     assert (found.train_s, found.sent_s, found.arrived_s) == (known, 10.0, 12.0)
     assert (found.bytes_down, found.bytes_up) == (100, 3)
-
-
-# ------------------------------------------------------------ how good it is
-
-
-class Slowed:
-    """Quadratics whose local steps take so long."""
-
-    name, layout, clients = TASK.name, TASK.layout, TASK.clients
-    initial, samples, solve, evaluate = TASK.initial, TASK.samples, TASK.solve, TASK.evaluate
-
-    def __init__(self, step_s: float) -> None:
-        self.step_s = step_s
-
-    def train_until(self, request: Request, stopped: Stopped) -> tuple[Vector, int]:
-        def after_a_moment() -> bool:
-            time.sleep(self.step_s)
-            return stopped()
-
-        return TASK.train_until(request, after_a_moment)
-
-
-async def real_run(algorithm: Any, place: Path, rounds: int) -> None:
-    """Six clients over sockets: the i-th is (i + 1) times as slow, and has a link of its own."""
-    server = WebsocketServer(CLIENTS, identities=None)
-    await server.start("127.0.0.1", 0)
-    async with AsyncExitStack() as links:
-        serving = asyncio.ensure_future(
-            serve_async(
-                algorithm, TASK, server, place, clients=CLIENTS, rounds=rounds, seed=5, wait_for=CLIENTS
-            )
-        )
-        joined = []
-        for number in range(CLIENTS):
-            link = await links.enter_async_context(
-                slow_link(server.address[1], 0.01 * (CLIENTS - number), 50_000.0)
-            )
-            end = WebsocketClient(
-                number, "127.0.0.1", link.port, context=None, rng=np.random.default_rng(number)
-            )
-            end.start()
-            slowed: Any = Slowed(0.01 * (number + 1))
-            joined.append(asyncio.ensure_future(join_async(slowed, end, data=number)))
-        await serving
-        await asyncio.gather(*joined)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["fedbuff", "fedavg", "fedasync", "ca2fl", "scaffold"])
-def test_a_run_with_injected_delays_is_predicted_within_15_percent(name: str, tmp_path: Path) -> None:
-    """The devices come from the run itself; the sixth-fold range of speeds and the links are found again."""
-    study = tmp_path / "study"
-    (study / "runs").mkdir(parents=True)
-    (study / "client.py").write_text(CLIENT, encoding="utf-8")
-    (study / "run.toml").write_text(RUN.format(rounds=40), encoding="utf-8")
-    algorithm = made(name)
-    run_bounded(real_run(algorithm, study / "runs" / "night", 40))
-    found = measured(observe(study / "runs" / "night"), "night")
-    for device in found.devices:
-        assert device.train_s == pytest.approx(0.05 * (device.client + 1), rel=0.3)
-    read = replace(StudyFolder.read(study), algorithm=algorithm)
-    for row in predict(read, found, Program(study / "client.py")).rows():
-        if not row.name.startswith("largest staleness"):
-            assert row.difference is not None and abs(row.difference) <= 0.15, (row, found.devices)
-
-
-@pytest.mark.long
-def test_another_algorithm_is_predicted_from_the_devices_of_the_first(tmp_path: Path) -> None:
-    """Measured under fedbuff; predicted, and then run: fedavg with other cohorts and twice the local steps."""
-    study = tmp_path / "study"
-    (study / "runs").mkdir(parents=True)
-    (study / "client.py").write_text(CLIENT, encoding="utf-8")
-    (study / "run.toml").write_text(RUN.format(rounds=40), encoding="utf-8")
-    other = made("fedavg", clients_per_round=3, steps=8)
-    run_bounded(real_run(made("fedbuff"), study / "runs" / "first", 40))
-    run_bounded(real_run(other, study / "runs" / "second", 40))
-    first, second = (measured(observe(study / "runs" / name), name) for name in ("first", "second"))
-    read = replace(StudyFolder.read(study), algorithm=other)
-    for row in predict(read, first, Program(study / "client.py"), second).rows():
-        assert row.difference is not None and abs(row.difference) <= 0.15, row
-
-
-DIGITS = """\
-import os
-import time
-
-from sklearn.datasets import load_digits
-from torch import float32, nn, tensor
-
-SLOW_S = float(os.environ.get("SLOW_S", "0.02"))  # per local step of client 0; of client i, i + 1 times that
-plain, slow_s = nn.CrossEntropyLoss(), 0.0
-
-def loss(output, target):
-    if output.requires_grad:
-        time.sleep(slow_s)
-    return plain(output, target)
-
-def model():
-    return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
-
-def data(client):
-    global slow_s
-    slow_s = SLOW_S * (client + 1)
-    x, y = (tensor(part[client::8]) for part in load_digits(return_X_y=True))
-    x = x.to(float32) / 16
-    return (x[40:], y[40:]), (x[:40], y[:40])
-"""
-
-
-@pytest.mark.long
-def test_the_manuals_study_is_predicted_within_15_percent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Real processes, torch, and clients that evaluate: docs/deploy.md shows the same commands."""
-    monkeypatch.setenv("FEDPACE_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    assert main(["deploy", "new", "study"]) == 0
-    (tmp_path / "study" / "client.py").write_text(DIGITS, encoding="utf-8")
-    assert main(["deploy", "try", "study", "-n", "4", "--quiet"]) == 0
-    assert main(["deploy", "measure", "study-try"]) == 0
-    monkeypatch.setenv("SLOW_S", "0")
-    words = ["deploy", "predict", "study/run.toml", "--population", "measured.json", "--json", "p.json"]
-    assert main(words) == 0
-    rows = json.loads((tmp_path / "p.json").read_text("utf-8"))["compared"]
-    for name in ("seconds", "steps per minute", "mean staleness", "bytes up", "bytes down"):
-        row = rows[f"{name}, 30 steps"]
-        assert row["predicted"] == pytest.approx(row["real"], rel=0.15), (name, row)
-    assert rows["accuracy, steps 25 to 30"]["predicted"] == pytest.approx(
-        rows["accuracy, steps 25 to 30"]["real"], rel=0.15
-    )

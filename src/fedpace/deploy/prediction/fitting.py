@@ -1,14 +1,13 @@
-"""A device fitted to the sessions that were observed of it: speed, link and availability.
+"""A device fitted to the sessions that were observed of it: speed, link, and how much both vary.
 
-    seconds of a session = steps * step_s + noise + 2 * latency_s + bytes / bytes_per_s
+    seconds of a session = steps * step_s * slowdown + extra_s + 2 * latency_s + bytes / bytes_per_s
 
-The mean and the variance of a client's sessions are those that were observed. Noise is half-normal, or exponential
-where sessions vary more than that allows.
+Slowdown and extra seconds are kept session by session, so that every observed one comes out as it was. A mean and a
+deviation would not do: who comes before whom is decided by rare delays, and an asynchronous run by who comes when.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,53 +16,26 @@ import numpy as np
 
 from fedpace.deploy.prediction.sessions import ObservedSession
 
-MEAN_OF_HALF_NORMAL = math.sqrt(2 / math.pi)  # of |N(0, 1)|, and its standard deviation
-DEVIATION_OF_HALF_NORMAL = math.sqrt(1 - 2 / math.pi)
 SMALL_BYTES = 64 << 10  # messages of one size: less than that is latency, more is rate
 SPREAD = 2.0  # largest by smallest message from which on the two can be told apart
+MOST_SESSIONS = 256  # that are kept of a client, evenly over the run
+SHORTEST_S = 1e-9  # of local training: a clock may not have moved
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceTimes:
-    """Means over sessions; `varies`: by more than half-normal noise can."""
+    """`slowdown` and `extra_s`: of every session; the rest holds for all.
 
+    Extra seconds are negative where a transfer was faster than the mean rate.
+    """
+
+    steps: float  # mean over sessions, like train_s
     train_s: float
-    train_deviation_s: float
-    link_s: float  # both ways
-    link_deviation_s: float
-    steps: float
-    s_per_byte: float
-    size: float  # bytes, both ways
-
-    @property
-    def deviation_s(self) -> float:
-        return math.hypot(self.train_deviation_s, self.link_deviation_s)
-
-    @property
-    def varies(self) -> bool:
-        return self.train_s + self.link_s < self.deviation_s * MEAN_OF_HALF_NORMAL / DEVIATION_OF_HALF_NORMAL
-
-    def parts(self, noise: str) -> DeviceParts:
-        """With this mean and deviation. Noise is never negative: its mean is part of what varies, as far as it goes."""
-        exponential = noise == "exponential"
-        mean, deviation = (1.0, 1.0) if exponential else (MEAN_OF_HALF_NORMAL, DEVIATION_OF_HALF_NORMAL)
-        fixed_link_s = max(0.0, self.link_s - self.s_per_byte * self.size)
-        scale = min(self.deviation_s / deviation, (self.train_s + fixed_link_s) / mean)
-        share = self.link_deviation_s**2 / self.deviation_s**2 if self.deviation_s else 0.0
-        of_link = min(mean * scale * share, fixed_link_s)
-        of_train = min(mean * scale - of_link, self.train_s)
-        of_link = mean * scale - of_train
-        step_s, latency_s = (self.train_s - of_train) / self.steps, (fixed_link_s - of_link) / 2
-        return DeviceParts(
-            max(0.0, step_s), scale, max(0.0, latency_s)
-        )  # rounding may leave less than nothing
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceParts:
     step_s: float
-    noise_s: float
     latency_s: float  # one way
+    s_per_byte: float
+    slowdown: tuple[float, ...]
+    extra_s: tuple[float, ...]
 
 
 def warm_up_s(clients: Iterable[Sequence[ObservedSession]]) -> float:
@@ -93,19 +65,25 @@ def _round_trip_s(session: ObservedSession) -> float:
 
 def fit(sessions: Sequence[ObservedSession], *, waits: bool) -> DeviceTimes:
     """`waits`: an update is kept until the server asks for it, so that only the fastest answer tells of the link."""
+    sessions = sessions[:: -(-len(sessions) // MOST_SESSIONS)]
+    training = [max(_train_s(session), SHORTEST_S) for session in sessions]
     transfers = [_transfer_s(session, waits) for session in sessions]
     if waits:
         transfers = [min(transfers)] * len(transfers)
-    training = [_train_s(session) for session in sessions]
     sizes = [each.bytes_down + each.bytes_up for each in sessions]
+    s_per_byte = _s_per_byte(sizes, transfers)
+    fixed = [took - s_per_byte * size for took, size in zip(transfers, sizes, strict=True)]
+    both_ways_s = max(0.0, min(fixed))
+    steps = [session.steps for session in sessions]
+    step_s = sum(training) / sum(steps)
     return DeviceTimes(
-        train_s=max(statistics.fmean(training), 1e-9),
-        train_deviation_s=statistics.pstdev(training),
-        link_s=statistics.fmean(transfers),
-        link_deviation_s=statistics.pstdev(transfers),
-        steps=statistics.fmean(session.steps for session in sessions),
-        s_per_byte=_s_per_byte(sizes, transfers),
-        size=statistics.fmean(sizes),
+        steps=statistics.fmean(steps),
+        train_s=statistics.fmean(training),
+        step_s=step_s,
+        latency_s=both_ways_s / 2,
+        s_per_byte=s_per_byte,
+        slowdown=tuple(took / (k * step_s) for took, k in zip(training, steps, strict=True)),
+        extra_s=tuple(each - both_ways_s for each in fixed),
     )
 
 

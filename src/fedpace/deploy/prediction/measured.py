@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -14,14 +13,15 @@ from fedpace.deploy.prediction.fitting import DeviceTimes, fit, warm, warm_up_s
 from fedpace.deploy.prediction.sessions import Observed, ObservedClient
 from fedpace.errors import ConfigError, require
 from fedpace.pace.protocol import Continuous, Interruptible
+from fedpace.random import stream
 from fedpace.record import rows
 from fedpace.sim import Population
 from fedpace.sim.availability import Window
 from fedpace.sim.observer import StepRecord
-from fedpace.sim.population import NOISES
+from fedpace.sim.resampled import Resampled
 from fedpace.untrusted import Number, Whole, brief, fits, read_regular
 
-SCHEMA = 1
+SCHEMA = 2
 MOST_BYTES = 256 << 20
 REPEATS = 100  # of an availability that was observed, in a prediction that lasts longer
 LARGEST_S = 1e12
@@ -38,9 +38,10 @@ class MeasuredDevice:
     steps: float  # mean local steps of a session
     train_s: float  # mean seconds of local training
     step_s: float
-    noise_s: float
     latency_s: float  # one way
     bytes_per_s: float | None  # None: transfers were too small to tell
+    slowdown: tuple[float, ...]  # by session: its steps took that times step_s
+    extra_s: tuple[float, ...]  # by session: what neither steps nor link explain
     available: tuple[tuple[float, float | None], ...]  # from, to; seconds since the first model
 
     @property
@@ -56,23 +57,25 @@ class MeasuredPopulation:
     plan: str
     seconds: float
     warm_up_s: float  # by which first sessions were longer
-    noise: str
     drop: float  # share of sessions that were given up
     devices: tuple[MeasuredDevice, ...]
     history: tuple[StepRecord, ...]
 
-    def population(self, clients: int) -> Population:
-        """For so many clients; those beyond the measured ones have their devices, in turn."""
+    def population(self, clients: int, order: int = 0) -> Population:
+        """For so many clients; those beyond the measured ones have their devices, in turn.
+
+        Each order draws other sessions, of devices that a run of this one's length might have shown.
+        """
         chosen = [self.devices[number % len(self.devices)] for number in range(clients)]
+        drawn = [_redrawn(device, number, order) for number, device in enumerate(chosen)]
         return Population(
             solve_s=0.0,
             step_s=tuple(device.step_s for device in chosen),
-            noise_s=tuple(device.noise_s for device in chosen),
             up_s=tuple(device.latency_s for device in chosen),
             down_s=tuple(device.latency_s for device in chosen),
             up_s_per_byte=tuple(device.s_per_byte for device in chosen),
             down_s_per_byte=tuple(device.s_per_byte for device in chosen),
-            noise=self.noise,
+            noise=Resampled(tuple(own for own, _ in drawn), tuple(own for _, own in drawn), order),
             drop=self.drop,
             windows=self._windows(chosen),
         )
@@ -114,7 +117,6 @@ def measured(observed: Observed, run: str) -> MeasuredPopulation:
     waits = isinstance(behaviour, Interruptible) or (isinstance(behaviour, Continuous) and behaviour.polled)
     cold_s = 0.0 if waits else warm_up_s(each.sessions for each in known.values())
     times = {number: fit(warm(each.sessions, cold_s), waits=waits) for number, each in known.items()}
-    noise = "exponential" if statistics.fmean(each.varies for each in times.values()) > 0.5 else "half_normal"
     history = tuple(
         replace(step, virtual_seconds=max(0.0, step.virtual_seconds - started_s))
         for step in observed.coordinator.history()
@@ -125,16 +127,20 @@ def measured(observed: Observed, run: str) -> MeasuredPopulation:
         plan=terms.plan.text,
         seconds=observed.coordinator.state.now - started_s,
         warm_up_s=cold_s,
-        noise=noise,
         drop=lost / (lost + sum(len(each.sessions) for each in known.values())),
-        devices=tuple(_device(number, known[number], times[number], noise, started_s) for number in known),
+        devices=tuple(_device(number, known[number], times[number], started_s) for number in known),
         history=history,
     )
 
 
-def _device(
-    number: int, client: ObservedClient, times: DeviceTimes, noise: str, started_s: float
-) -> MeasuredDevice:
+def _redrawn(device: MeasuredDevice, number: int, order: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """As many of its sessions, with replacement: few of them tell little of how fast a client is."""
+    count = len(device.slowdown)
+    at = stream(order, "population", number).integers(count, size=count)
+    return tuple(device.slowdown[k] for k in at), tuple(device.extra_s[k] for k in at)
+
+
+def _device(number: int, client: ObservedClient, times: DeviceTimes, started_s: float) -> MeasuredDevice:
     windows = [
         (max(0.0, start - started_s), None if end is None else end - started_s)
         for start, end in client.present
@@ -145,9 +151,12 @@ def _device(
         sessions=len(client.sessions),
         steps=times.steps,
         train_s=times.train_s,
+        step_s=times.step_s,
+        latency_s=times.latency_s,
         bytes_per_s=None if times.s_per_byte == 0 else 1.0 / times.s_per_byte,
+        slowdown=times.slowdown,
+        extra_s=times.extra_s,
         available=tuple(windows) or ((0.0, None),),
-        **asdict(times.parts(noise)),
     )
 
 
@@ -159,7 +168,6 @@ _SHAPE: dict[str, object] = {
     "plan": str,
     "seconds": Number,
     "warm_up_s": Number,
-    "noise": str,
     "drop": Number,
     "devices": [dict],
     "history": [dict],
@@ -167,8 +175,10 @@ _SHAPE: dict[str, object] = {
 _DEVICE: dict[str, object] = {
     "client": Whole,
     "sessions": Whole,
-    **dict.fromkeys(("steps", "train_s", "step_s", "noise_s", "latency_s"), Number),
+    **dict.fromkeys(("steps", "train_s", "step_s", "latency_s"), Number),
     "bytes_per_s": (Number, None),
+    "slowdown": [Number],
+    "extra_s": [Number],
     "available": [[(Number, None)]],
 }
 
@@ -188,8 +198,8 @@ def read(path: str | Path) -> MeasuredPopulation:
     if not isinstance(found, dict):
         raise ConfigError(f"{path} must be an object; got {brief(found)}")
     _require_shape(found, _SHAPE, str(path))
-    require(found["schema"] == SCHEMA, f"{path}: schema", found["schema"], str(SCHEMA))
-    require(found["noise"] in NOISES, f"{path}: noise", found["noise"], " or ".join(NOISES))
+    again = f"{SCHEMA}, of a file that this version's `fedpace deploy measure` wrote"
+    require(found["schema"] == SCHEMA, f"{path}: schema", found["schema"], again)
     require(0 <= found["drop"] < 1, f"{path}: drop", found["drop"], "in [0, 1)")
     require(0 < found["seconds"] <= LARGEST_S, f"{path}: seconds", found["seconds"], f"in (0, {LARGEST_S:g}]")
     require(0 <= found["warm_up_s"] <= LARGEST_S, f"{path}: warm_up_s", found["warm_up_s"], ">= 0 seconds")
@@ -206,12 +216,19 @@ def _require_shape(found: Mapping[str, Any], shape: Mapping[str, object], where:
 
 def _read_device(found: Mapping[str, Any], where: str) -> MeasuredDevice:
     _require_shape(found, _DEVICE, where)
-    for name in ("client", "sessions", "steps", "train_s", "step_s", "noise_s", "latency_s"):
+    for name in ("client", "sessions", "steps", "train_s", "step_s", "latency_s"):
         require(0 <= found[name] <= LARGEST_S, f"{where}.{name}", found[name], f"in [0, {LARGEST_S:g}]")
-    require(found["step_s"] + found["noise_s"] > 0, f"{where}.step_s", found["step_s"], "> 0, or noise_s is")
+    require(found["step_s"] > 0, f"{where}.step_s", found["step_s"], "> 0")
+    slower, extra_s = found["slowdown"], found["extra_s"]
+    sound = bool(slower) and all(0 <= each <= LARGEST_S for each in slower)
+    require(sound, f"{where}.slowdown", brief(slower), f"of one session or more, in [0, {LARGEST_S:g}]")
+    sound = len(extra_s) == len(slower) and all(abs(each) <= LARGEST_S for each in extra_s)
+    require(sound, f"{where}.extra_s", brief(extra_s), "seconds of the same sessions")
     rate = found["bytes_per_s"]
     require(rate is None or 1e-6 <= rate <= LARGEST_S, f"{where}.bytes_per_s", rate, "a rate, or null")
-    return _made(MeasuredDevice, {**found, "available": _read_windows(found["available"], where)})
+    windows = _read_windows(found["available"], where)
+    sessions = {"slowdown": tuple(slower), "extra_s": tuple(extra_s)}
+    return _made(MeasuredDevice, {**found, **sessions, "available": windows})
 
 
 def _read_windows(found: Sequence[Sequence[Any]], where: str) -> tuple[tuple[float, float | None], ...]:

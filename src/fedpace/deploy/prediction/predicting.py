@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from fedpace.client import Session
+from fedpace.compute.protocol import Task
 from fedpace.deploy.measures import weighted
+from fedpace.deploy.prediction.comparing import TITLES, ComparedQuantity, compared
 from fedpace.deploy.prediction.measured import MeasuredPopulation
 from fedpace.deploy.projects.program import Program
 from fedpace.deploy.projects.serving import StudyFolder
-from fedpace.errors import require
+from fedpace.errors import require, require_count
 from fedpace.experiment import simulate
 from fedpace.pace.protocol import Continuous, OnDemand
 from fedpace.record import Run
@@ -25,96 +25,98 @@ from fedpace.server import Parcel, Step
 from fedpace.sim.observer import Observer, StepRecord, Tally
 from fedpace.vector import Vector
 
-FIFTH = 5
+REPEATS = 9  # a real run lies between the smallest and the largest of them with a probability of 80 %
 
 Measure = Callable[[Vector], Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedQuantity:
-    """One row: what was predicted, and what happened; None: not known."""
+class Prediction:
+    """The simulated runs, one for each order of arrival, beside the deployed one of the same study if there is one."""
 
-    name: str
-    predicted: float | None
-    real: float | None
+    runs: tuple[Run, ...]
+    real: MeasuredPopulation | None
 
     @property
-    def difference(self) -> float | None:
-        """Relative to what happened."""
-        if self.predicted is None or self.real is None:
-            return None
-        if self.real == 0:
-            return 0.0 if self.predicted == 0 else None
-        return (self.predicted - self.real) / abs(self.real)
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """The simulated run, beside the deployed one where there is one of the same study."""
-
-    run: Run
-    real: MeasuredPopulation | None
+    def first(self) -> Run:
+        return self.runs[0]
 
     @property
     def on_demand(self) -> bool:
         """Clients train when they are sent a model; other orders take no time in a simulation."""
-        return isinstance(self.run.algorithm.pace.client, OnDemand)
+        return isinstance(self.first.algorithm.pace.client, OnDemand)
 
     def rows(self) -> list[ComparedQuantity]:
-        return compared(self.run.history, () if self.real is None else self.real.history)
+        return compared([run.history for run in self.runs], () if self.real is None else self.real.history)
 
     def cells(self) -> list[list[str]]:
         """The table, as text."""
-        return [
-            [row.name, shown(row.predicted), shown(row.real), percent(row.difference)] for row in self.rows()
-        ]
+        return [row.cells for row in self.rows()]
 
     def to_json(self) -> str:
-        rows = {row.name: {"predicted": row.predicted, "real": row.real} for row in self.rows()}
-        history = json.loads(self.run.to_json())["history"]
+        """`history`: of the first repeat."""
+        rows = {
+            row.name: {"predicted": row.predicted, "low": row.low, "high": row.high, "real": row.real}
+            for row in self.rows()
+        }
+        history = json.loads(self.first.to_json())["history"]
         real = None if self.real is None else self.real.run
-        return json.dumps({"real": real, "compared": rows, "history": history})
+        return json.dumps({"real": real, "repeats": len(self.runs), "compared": rows, "history": history})
 
     def to_html(self) -> str:
-        """One self-contained page with both runs, the table first."""
-        table = html_table(("", "predicted", "real", "difference"), self.cells())
-        clients = 1 + max((client for step in self.run.history for client in step.clients), default=0)
-        runs = {"predicted": self.run}
+        """One self-contained page with all runs, the table first."""
+        shown_runs = [self._stored(run, f"predicted, {k}", "predicted") for k, run in enumerate(self.runs, 1)]
         if self.real is not None:
-            runs[f"real: {self.real.run}"] = replace(
-                self.run,
+            happened = replace(
+                self.first,
                 history=self.real.history,
                 counters={},
                 traffic={},
                 summary={"real_seconds": self.real.seconds},
             )
-        shown_runs = [
-            StoredRun(label=label, run=replace(run, activities=(), fates=()), clients=clients)
-            for label, run in runs.items()
-        ]
-        return page(shown_runs, f"{self.run.name}: predicted and real", None, table)
+            shown_runs.append(self._stored(happened, f"real: {self.real.run}"))
+        title = f"{self.first.name}: predicted and real"
+        return page(shown_runs, title, None, html_table(TITLES, self.cells()))
+
+    def _stored(self, run: Run, label: str, group: str = "") -> StoredRun:
+        clients = 1 + max((client for step in self.first.history for client in step.clients), default=0)
+        return StoredRun(label=label, run=replace(run, activities=(), fates=()), clients=clients, group=group)
 
 
 def predict(
-    study: StudyFolder, measured: MeasuredPopulation, program: Program, real: MeasuredPopulation | None = None
+    study: StudyFolder,
+    measured: MeasuredPopulation,
+    program: Program,
+    real: MeasuredPopulation | None = None,
+    *,
+    repeats: int = REPEATS,
 ) -> Prediction:
-    """Simulate the study's run on the measured devices.
+    """Simulate the study's run on the measured devices, several times: sessions are drawn anew, the seed is the same.
 
     It is compared with `real`, else with the run they were measured in, if that had the same plan.
     `program` has all clients' data, or some in their place.
     """
+    clients = study.settings.clients
+    require_count(repeats, "repeats")
+    task = program.whole_task(clients)
+    require(task.clients == clients, "the clients of task()", task.clients, f"{clients}")
+    measure = _measure(program, clients, study.settings.evaluate)
+    if real is None and measured.plan == study.plan.text:
+        real = measured
+    runs = (_simulated(study, measured, task, measure, order) for order in range(repeats))
+    return Prediction(tuple(runs), real)
+
+
+def _simulated(
+    study: StudyFolder, measured: MeasuredPopulation, task: Task, measure: Measure, order: int
+) -> Run:
+    """One order of updates; its clock starts where the measured run's did."""
     settings = study.settings
-    task = program.whole_task(settings.clients)
-    require(task.clients == settings.clients, "the clients of task()", task.clients, f"{settings.clients}")
-    evaluated = _Evaluated(
-        _measure(program, settings.clients, settings.evaluate),
-        every(settings.evaluate_every),
-        settings.rounds,
-    )
+    evaluated = _Evaluated(measure, every(settings.evaluate_every), settings.rounds)
     run = simulate(
         study.algorithm,
         task,
-        measured.population(settings.clients),
+        measured.population(settings.clients, order),
         rounds=settings.rounds,
         seed=settings.seed,
         evaluate_every=None,
@@ -130,9 +132,7 @@ def predict(
         )
         for step in run.history
     ]
-    if real is None and measured.plan == study.plan.text:
-        real = measured
-    return Prediction(replace(run, history=history), real)
+    return replace(run, history=history)
 
 
 class _Evaluated(Observer):
@@ -186,69 +186,3 @@ def _measure(program: Program, clients: int, who: str) -> Measure:
         return weighted({i: (task.samples(data), task.evaluate(x)) for i, (task, data) in enumerate(able)})
 
     return measure
-
-
-# ------------------------------------------------------------ side by side
-
-
-def compared(predicted: Sequence[StepRecord], real: Sequence[StepRecord]) -> list[ComparedQuantity]:
-    """Rates, staleness, bytes and the last metrics over as many steps as both have; over all without a real one."""
-    steps = min(len(predicted), len(real) or len(predicted))
-    one, other = predicted[:steps], real[:steps]
-    return [
-        ComparedQuantity("server steps", len(predicted), len(real) if real else None),
-        *(
-            ComparedQuantity(f"{name}, {steps:,} steps", of(one), of(other) if other else None)
-            for name, of in _QUANTITIES.items()
-            if steps
-        ),
-        *_metrics(one, other or [replace(step, metrics={}) for step in one]),
-    ]
-
-
-def _staleness(history: Sequence[StepRecord]) -> list[int]:
-    return list(chain.from_iterable(step.staleness for step in history))
-
-
-_QUANTITIES: dict[str, Callable[[Sequence[StepRecord]], float]] = {
-    "seconds": lambda history: history[-1].virtual_seconds,
-    "steps per minute": lambda history: 60 * len(history) / max(history[-1].virtual_seconds, 1e-9),
-    "mean staleness": lambda history: statistics.fmean(_staleness(history) or [0]),
-    "largest staleness": lambda history: max(_staleness(history), default=0),
-    "bytes up": lambda history: sum(step.bytes_up for step in history),
-    "bytes down": lambda history: sum(step.bytes_down for step in history),
-}
-
-
-def _metrics(predicted: Sequence[StepRecord], real: Sequence[StepRecord]) -> list[ComparedQuantity]:
-    """The mean over the last fifth of the steps that were measured: a single one depends on who came last."""
-    known = any(step.metrics for step in real)
-    both = [
-        pair
-        for pair in zip(predicted, real, strict=True)
-        if pair[0].metrics and (pair[1].metrics or not known)
-    ]
-    last = both[-max(1, len(both) // FIFTH) :]
-    if not last:
-        return []
-    where = f"steps {last[0][0].version:,} to {last[-1][0].version:,}"
-    names = [name for name in last[-1][0].metrics if not known or name in last[-1][1].metrics]
-    return [
-        ComparedQuantity(f"{name}, {where}", *(_mean([pair[side] for pair in last], name) for side in (0, 1)))
-        for name in names
-    ]
-
-
-def _mean(steps: Sequence[StepRecord], name: str) -> float | None:
-    found = [step.metrics[name] for step in steps if name in step.metrics]
-    return statistics.fmean(found) if found else None
-
-
-def shown(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.4g}"
-
-
-def percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:+.1f} %"
