@@ -122,15 +122,11 @@ def _predict(args: argparse.Namespace) -> int:
 
 
 def _show_prediction(prediction: Prediction) -> None:
-    from fedpace.deploy.prediction.comparing import TITLES, probability_within
+    from fedpace.deploy.prediction.comparing import TITLES
 
     show.table(TITLES, prediction.cells(), align="lrrrr")
-    repeats = len(prediction.runs)
-    if repeats > 1:
-        print(
-            f"note: mean and range of {repeats} simulated orders of arrival; "
-            f"a real run is within the range with a probability of {probability_within(repeats):.0%}"
-        )
+    if prediction.about_range:
+        print(f"note: {prediction.about_range}")
     if prediction.real is None:
         print("note: the measured run had a different plan; use --real to compare with a run of this one")
     if not prediction.on_demand:

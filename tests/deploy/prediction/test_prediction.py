@@ -217,6 +217,8 @@ def test_a_journal_is_measured_and_its_run_predicted(
     assert "use --real to compare with a run of this one" in capsys.readouterr().out
     assert main([*words, "--real", str(bed.place)]) == 0
     text = Path(page).read_text("utf-8")
+    assert "10 runs (2 groups)" in text and "the mean over repeats" in text and "80 % of real runs" in text
+    assert "9, with seed 5; this is the first" in text
     assert "real: night" in text and "predicted and real" in text and "<td>server steps</td>" in text
     assert "difference" in capsys.readouterr().out
 

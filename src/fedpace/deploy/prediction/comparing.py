@@ -51,7 +51,7 @@ class ComparedQuantity:
     @property
     def cells(self) -> list[str]:
         """As text: the name, what was predicted, its range, what happened, and the difference."""
-        spread = "" if self.low == self.high else f"{shown(self.low)} to {shown(self.high)}"
+        spread = "" if self.low == self.high else f"{shown(self.low, 3)} to {shown(self.high, 3)}"
         return [self.name, shown(self.predicted), spread, shown(self.real), percent(self.difference)]
 
 
@@ -122,10 +122,10 @@ def _mean(history: History, places: Sequence[int], name: str) -> float | None:
     return statistics.fmean(found) if found else None
 
 
-def shown(value: float | None) -> str:
+def shown(value: float | None, digits: int = 4) -> str:
     if value is None:
         return "-"
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.{digits}g}"
 
 
 def percent(value: float | None) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fedpace.client import Session
 from fedpace.compute.protocol import Task
 from fedpace.deploy.measures import weighted
-from fedpace.deploy.prediction.comparing import TITLES, ComparedQuantity, compared
+from fedpace.deploy.prediction.comparing import TITLES, ComparedQuantity, compared, probability_within
 from fedpace.deploy.prediction.measured import MeasuredPopulation
 from fedpace.deploy.projects.program import Program
 from fedpace.deploy.projects.serving import StudyFolder
@@ -53,6 +53,14 @@ class Prediction:
         """The table, as text."""
         return [row.cells for row in self.rows()]
 
+    @property
+    def about_range(self) -> str:
+        """What the table's range is; empty where there is none."""
+        repeats = len(self.runs)
+        share = f"{100 * probability_within(repeats):.0f} %"
+        what = f"mean and range of {repeats} simulated orders of arrival; {share} of real runs are within it"
+        return what if repeats > 1 else ""
+
     def to_json(self) -> str:
         """`history`: of the first repeat."""
         rows = {
@@ -76,7 +84,8 @@ class Prediction:
             )
             shown_runs.append(self._stored(happened, f"real: {self.real.run}"))
         title = f"{self.first.name}: predicted and real"
-        return page(shown_runs, title, None, html_table(TITLES, self.cells()))
+        note = f"<p><small>Predicted: {self.about_range}.</small></p>" if self.about_range else ""
+        return page(shown_runs, title, None, html_table(TITLES, self.cells()) + note)
 
     def _stored(self, run: Run, label: str, group: str = "") -> StoredRun:
         clients = 1 + max((client for step in self.first.history for client in step.clients), default=0)

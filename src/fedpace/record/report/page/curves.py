@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from fedpace.record.report.page import svg
-from fedpace.record.report.page.groups import RunGroup, card, cards, section
+from fedpace.record.report.page.groups import RunGroup, card, cards, repeat_word, section
 from fedpace.record.report.points import EPSILON, Points, points, spans_decades
 from fedpace.record.run.units import byte_unit
 from fedpace.statistics import clipped, estimate
@@ -26,7 +26,8 @@ def curves(groups: Sequence[RunGroup], target: Goal | None) -> str:
         for place, axis in enumerate(axes)
     ]
     bands = any(len(group.runs) > 1 for group in groups)
-    note = "<p><small>Thick: the mean over seeds, with its 95 % t-interval; thin: each seed.</small></p>"
+    word = repeat_word(stored for group in groups for stored in group.runs)
+    note = f"<p><small>Thick: the mean over {word}s, with its 95 % t-interval; thin: each {word}.</small></p>"
     return section("Curves", (cards(made) if made else "<p>Not evaluated.</p>") + note * bool(bands and made))
 
 

@@ -1,4 +1,4 @@
-"""Runs of a page, grouped: those of one group differ in their seed only and share a colour."""
+"""Runs of a page, grouped: those of one group differ in their seed only, or in chance, and share a colour."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class RunGroup:
-    """Runs that differ in their seed only."""
+    """Runs that differ in their seed only; or not even in that, where chance is not the seed's alone."""
 
     label: str
     colour: int
@@ -43,6 +43,11 @@ def grouped(runs: Sequence[StoredRun]) -> list[RunGroup]:
     for stored in runs:
         found.setdefault(stored.group or stored.label, []).append(stored)
     return [RunGroup(label, at % svg.COLOURS, own) for at, (label, own) in enumerate(found.items())]
+
+
+def repeat_word(runs: Iterable[StoredRun]) -> str:
+    """What the runs of a group are called."""
+    return "seed" if len({stored.run.seed for stored in runs}) > 1 else "repeat"
 
 
 # ------------------------------------------------------------ pieces of HTML

@@ -12,7 +12,7 @@ from fedpace.privacy.spent import COVERED
 from fedpace.record.report.page import svg
 from fedpace.record.report.page.clients import participation, partition, timelines
 from fedpace.record.report.page.curves import Goal, curves
-from fedpace.record.report.page.groups import RunGroup, StoredRun, card, grouped, section, table
+from fedpace.record.report.page.groups import RunGroup, StoredRun, card, grouped, repeat_word, section, table
 from fedpace.record.report.page.text import escape
 from fedpace.record.run.run import Run
 from fedpace.record.run.units import byte_unit, format_bytes, format_seconds
@@ -61,11 +61,9 @@ def _head(groups: Sequence[RunGroup], title: str, target: Goal | None) -> str:
     runs = [stored for group in groups for stored in group.runs]
     seeds = len({stored.run.seed for stored in runs})
     count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
-    repeated = (
-        f" ({len(groups)} algorithm{'s' * (len(groups) > 1)}, {seeds} seeds)"
-        if len(runs) > len(groups)
-        else ""
-    )
+    known = f", {seeds} seeds" if repeat_word(runs) == "seed" else ""
+    of = "algorithm" if known else "group"
+    repeated = f" ({len(groups)} {of}{'s' * (len(groups) > 1)}{known})" if len(runs) > len(groups) else ""
     clients = " or ".join(str(n) for n in dict.fromkeys(stored.clients for stored in runs))
     goal = "" if target is None else f" Target: {escape(target[0])} {target[1]:g}."
     return (
@@ -173,8 +171,13 @@ def _details(group: RunGroup) -> str:
 def _facts(group: RunGroup) -> Iterator[tuple[str, str]]:
     if len(group.runs) > 1:
         seeds = [str(stored.run.seed) for stored in group.runs]
-        more = ", ..." * (len(seeds) > MOST_CHIPS)
-        yield "runs", f"{len(seeds)}, with seeds {', '.join(seeds[:MOST_CHIPS])}{more}; this is the first"
+        different = list(dict.fromkeys(seeds))
+        more = ", ..." * (len(different) > MOST_CHIPS)
+        word = "seed" + "s" * (len(different) > 1)
+        yield (
+            "runs",
+            f"{len(seeds)}, with {word} {', '.join(different[:MOST_CHIPS])}{more}; this is the first",
+        )
     yield from group.first.facts.items()
 
 
