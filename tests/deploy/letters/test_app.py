@@ -15,6 +15,7 @@ import pytest
 
 from fedpace.cli import main
 from fedpace.deploy import replay
+from fedpace.deploy.flower import transport
 from fedpace.deploy.flower.client import answer
 from fedpace.deploy.flower.known import KnownProgram
 from fedpace.deploy.flower.letters import AnswerStatus, Letter, LetterAnswer
@@ -93,6 +94,26 @@ def test_a_project_is_served_continued_and_repeated(
     assert entry is not None and entry.status == "done"
     serve_on_grid(light, Post(light, config), config, "9")
     assert (place.with_name("study-2") / "run.json").exists()
+
+
+def test_a_federation_that_is_too_small_is_said_to_be(
+    light: Path, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two of four, until the log says that; then the others come, and the run begins."""
+
+    class Late(Post):
+        def nodes(self) -> set[int]:
+            return {10, 11, 12, 13} if caplog.messages else {10, 11}
+
+    monkeypatch.setenv("FEDPACE_HOME", config["folder"])
+    monkeypatch.setattr(transport, "MISSING_S", 1.0)
+    assert len(serve_on_grid(light, Late(light, config), config, "1").history) == 2
+    [said] = caplog.messages
+    assert said.startswith(
+        "2 of 2 SuperNodes have joined so far; a new run waits for 4 (wait_for in run.toml"
+    )
+    caplog.clear()
+    assert len(serve_on_grid(light, Post(light, config), config, "2").history) == 2 and not caplog.messages
 
 
 def test_a_letter_without_training_needs_neither_torch_nor_numba_nor_the_clients_program(

@@ -33,15 +33,18 @@ def serve_on_grid(project: Path, post: PostOffice, config: Mapping[str, Any], ru
     require_request_and_reply(study.algorithm)
     name = _name(study, study_name(config))
     eager = isinstance(study.algorithm.pace.client, Continuous)
+    in_order = config.get("in-order", False) is True
+    waits_for = study.settings.wait_for or (study.settings.clients if in_order else 1)
 
     async def listen() -> GridServer:
-        transport = GridServer(post, study.settings.clients, run=run_id, welcomes_at_once=eager)
+        transport = GridServer(
+            post, study.settings.clients, run=run_id, wait_for=waits_for, welcomes_at_once=eager
+        )
         transport.start()
         return transport
 
     print(f"{name}: {study.algorithm.name}, plan {study.plan.digest.hex()}\n{study.place(name)}")
     watching = _Printed(study.settings.rounds)
-    in_order = config.get("in-order", False) is True
     which = ServedRun(name=name, store=_store(), in_order=in_order, observers=[watching])
     run = serve_study(study, listen, which)
     if run.stopped is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import time
 from collections import Counter
@@ -26,6 +27,7 @@ from fedpace.untrusted import visible
 LOG = logging.getLogger("fedpace.deploy")
 POLL_S = 0.25  # between two looks for answers
 LOOK_S = 2.0  # between two looks for nodes
+MISSING_S = 30.0  # after so long the log says who has not come
 ASK_AGAIN_S = 60.0  # a client that takes no work now is asked again
 LONGEST_PAUSE_S = 60.0  # between two attempts at a node whose ClientApp fails
 MOST_CRASHES = 5  # of a ClientApp in a row, then its node is not tried again
@@ -55,7 +57,10 @@ class _Node:
 
 
 class GridServer:
-    """Made, and used, inside one event loop. `run`: what all links of this Flower run begin with."""
+    """Made, and used, inside one event loop. `run`: what all links of this Flower run begin with.
+
+    `wait_for`: so many clients a new run waits for; the log says so if fewer come.
+    """
 
     def __init__(
         self,
@@ -63,12 +68,13 @@ class GridServer:
         clients: int,
         *,
         run: str = "",
+        wait_for: int = 1,
         welcomes_at_once: bool = False,
         poll_s: float = POLL_S,
         look_s: float = LOOK_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.post, self.clients, self.run = post, clients, run
+        self.post, self.clients, self.run, self.wait_for = post, clients, run, wait_for
         self.poll_s, self.look_s = poll_s, look_s
         self._refusals: Counter[str] = Counter()
         self.rejected: Mapping[str, int] = self._refusals
@@ -81,6 +87,7 @@ class GridServer:
         self._seats: dict[int, _Node] = {}  # by client
         self._resending: set[int] = set()  # clients whose greeting told of an upload without a receipt
         self._look_at_s = 0.0
+        self._missing_at_s = clock() + MISSING_S
         self._wake = asyncio.Event()
         self._polling: asyncio.Task[None] | None = None
 
@@ -143,6 +150,7 @@ class GridServer:
         if self._clock() < self._look_at_s:
             return
         self._look_at_s = self._clock() + self.look_s
+        self._tell_of_missing()
         there = await to_the_end(self.post.nodes)
         for name in there - set(self._nodes):
             self._nodes[name] = _Node(name)
@@ -150,6 +158,16 @@ class GridServer:
             if node.under_way is None:  # else Flower answers for it
                 self._part(node, "its SuperNode is gone", gone=True)
                 del self._nodes[node.id]
+
+    def _tell_of_missing(self) -> None:
+        """Once: a federation that is smaller than a run waits for would be silent."""
+        if self._clock() < self._missing_at_s:
+            return
+        self._missing_at_s = math.inf
+        if len(self._seats) < self.wait_for:
+            come = f"{len(self._seats)} of {len(self._nodes)} SuperNodes have joined so far"
+            needed = f'in a simulation --federation-config "num-supernodes={self.wait_for}"'
+            LOG.warning("%s; a new run waits for %d (wait_for in run.toml, %s)", come, self.wait_for, needed)
 
     async def _push(self) -> None:
         for node in list(self._nodes.values()):
