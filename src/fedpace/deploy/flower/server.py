@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from fedpace.deploy.flower.transport import GridServer
 from fedpace.deploy.projects.serving import ServedRun, StudyFolder, serve_study
 from fedpace.disk import files
 from fedpace.errors import FedpaceError, StorageError, require
+from fedpace.logs import LOG
 from fedpace.pace.protocol import Continuous, Interruptible
 from fedpace.record import Run
 from fedpace.record.store.store import Store
@@ -46,7 +49,8 @@ def serve_on_grid(project: Path, post: PostOffice, config: Mapping[str, Any], ru
     print(f"{name}: {study.algorithm.name}, plan {study.plan.digest.hex()}\n{study.place(name)}")
     watching = _Printed(study.settings.rounds)
     which = ServedRun(name=name, store=_store(), in_order=in_order, observers=[watching])
-    run = serve_study(study, listen, which)
+    with _warnings_shown():
+        run = serve_study(study, listen, which)
     if run.stopped is not None:
         raise FedpaceError(f"{run.stopped}; the next `flwr run` continues after step {len(run.history)}")
     files.write(study.place(name) / RESULT, run.to_json(named=True).encode())
@@ -92,6 +96,18 @@ def _store() -> Store | None:
     except StorageError as error:
         print(f"note: {error}; the run is not in the run store")
         return None
+
+
+@contextmanager
+def _warnings_shown() -> Iterator[None]:
+    """Print fedpace's warnings, for `flwr log`: which node takes no part, and why."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setLevel(logging.WARNING)
+    LOG.addHandler(handler)
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
 
 
 class _Printed(Observer):
