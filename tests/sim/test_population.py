@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import fedpace
 from fedpace.errors import ConfigError
 from fedpace.sim import Between, Inverse, Population, presets
+from fedpace.sim.resampled import Resampled
 
 
 def test_seconds_of_a_session_and_of_a_transfer() -> None:
@@ -63,6 +65,20 @@ def test_noise_has_its_mean(noise: str, mean: float) -> None:
     drawn = [devices.compute_s(0, session, 1) for session in range(2000)]
     assert np.mean(drawn) == pytest.approx(3 * mean, abs=5 * np.std(drawn) / np.sqrt(2000))
     assert devices.expected_step_s(0) == pytest.approx(3 * mean)
+
+
+def test_sessions_take_after_observed_ones() -> None:
+    """solve_s + 3 steps of 2 s, at half or one and a half times that, with the extra seconds of the same session."""
+    noise = Resampled(((0.5, 1.5), (1.0,)), ((0.0, 4.0), (-9.0,)))
+    devices = Population(solve_s=1.0, step_s=2.0, noise=noise).bind(2, seed=0)
+    drawn = [devices.compute_s(0, session, 3) for session in range(2000)]
+    assert set(drawn) == {1 + 3.0, 1 + 9.0 + 4.0} and np.mean(drawn) == pytest.approx(9.0, abs=0.5)
+    assert devices.expected_step_s(0, steps=3) == pytest.approx(9.0 / 3)
+    assert 0 < devices.compute_s(1, 0, 3) < 1e-9  # never less than no time
+    other = Population(solve_s=1.0, step_s=2.0, noise=replace(noise, order=1)).bind(2, seed=0)
+    assert [other.compute_s(0, session, 3) for session in range(2000)] != drawn
+    with pytest.raises(ConfigError, match="clients of Resampled must be 3; got 2"):
+        Population(step_s=2.0, noise=noise).bind(3, seed=0)
 
 
 def test_a_law_is_drawn_once_per_client_and_seed() -> None:

@@ -15,6 +15,7 @@ from fedpace.errors import ConfigError, InterruptedRun
 from fedpace.record.store.store import Store
 from fedpace.sim import Population, presets
 from fedpace.sim.observer import Observer
+from fedpace.sim.resampled import Resampled
 from fedpace.study.build import imported
 from fedpace.study.rebuild import algorithm_from, evaluation_from, population_from, task_from
 
@@ -136,6 +137,7 @@ def test_devices_tasks_and_intervals_too() -> None:
         presets.ca2fl(),
         presets.defedavg(),
         Population.from_times([1.0, 2.0], up_s=0.5),
+        Population(step_s=0.1, noise=Resampled(((0.5, 1.5), (1.0,)), ((0.0, 0.25), (-0.1,)), order=3)),
     ):
         assert population_from(repr(devices)) == devices
     assert repr(task_from(repr(TASK))) == repr(TASK)

@@ -52,8 +52,9 @@ def population_from(text: str) -> Any:
     """The devices that print as `text`."""
     from fedpace.sim import distributions
     from fedpace.sim.population import Population
+    from fedpace.sim.resampled import Resampled
 
-    known = {**_classes(distributions), "Population": Population}
+    known = {**_classes(distributions), "Population": Population, "Resampled": Resampled}
     return _rebuilt(text, known, "population")
 
 
