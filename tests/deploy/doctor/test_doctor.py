@@ -85,7 +85,7 @@ def test_a_sound_study_has_seven_good_lines(tmp_path: Path, capsys: pytest.Captu
     assert main(["deploy", "doctor", str(place)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines] == [["ok", part] for part in PARTS]
-    assert "1 clients enrolled" in lines[0] and "one step of 2 updates" in lines[6]
+    assert "1 client enrolled" in lines[0] and "one step of 2 updates" in lines[6]
     assert main(["deploy", "doctor", str(place / "run.toml")]) == 0
 
 

@@ -89,10 +89,9 @@ def dry_session(
     if taken is None:
         advice = "see what client.py does, and whether so many clients are enough for a step"
         return Diagnosis("session", FAILED, f"no step within {within_s:g} s by {clients} clients", advice)
-    return good(
-        "session",
-        f"{algorithm.name or 'custom'}: one step of {taken} updates in {time.monotonic() - began:.1f} s",
-    )
+    updates = f"{taken} update{'s' * (taken != 1)}"
+    took_s = time.monotonic() - began
+    return good("session", f"{algorithm.name or 'custom'}: one step of {updates} in {took_s:.1f} s")
 
 
 async def _step(

@@ -144,7 +144,7 @@ def _expiry(
         )
     return good(
         "certificates",
-        f"the server's until {server.not_valid_after_utc:%Y-%m-%d}; {clients} clients enrolled",
+        f"the server's until {server.not_valid_after_utc:%Y-%m-%d}; {clients} client{'s' * (clients != 1)} enrolled",
     )
 
 
@@ -157,7 +157,10 @@ def _versions(folder: Path) -> Diagnosis:
     for path in begun:
         genesis.read(DiskFiles(path.parent), _rules(folder))
     return good(
-        "versions", f"{found.text}; {len(begun)} runs can be continued or replayed" if begun else found.text
+        "versions",
+        f"{found.text}; {len(begun)} run{'s' * (len(begun) != 1)} can be continued or replayed"
+        if begun
+        else found.text,
     )
 
 
