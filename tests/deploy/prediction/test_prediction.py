@@ -148,6 +148,20 @@ def test_histories_are_compared_over_the_steps_that_all_have() -> None:
     assert rows["loss, steps 1 to 1"].values == (0.5, 1.5) and rows["loss, steps 1 to 1"].difference == 1.0
 
 
+def test_metrics_are_compared_over_the_real_runs_last_steps_whoever_was_measured_when() -> None:
+    def history(*losses: float | None) -> list[StepRecord]:
+        return [
+            replace(STEP, version=at, metrics={} if loss is None else {"loss": loss})
+            for at, loss in enumerate(losses, 1)
+        ]
+
+    real = history(9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 1.0, None, 3.0)
+    sparse, dense = history(*[None] * 9, 2.0, None), history(*[8.0] * 8, 4.0, 5.0, 6.0)
+    never = history(*[8.0] * 8, None, None, None)
+    [row] = [row for row in compared([sparse, dense, never], real) if row.name.startswith("loss")]
+    assert (row.name, row.values, row.real) == ("loss, steps 9 to 11", (2.0, 5.0), 2.0)
+
+
 def test_without_a_real_run_there_is_nothing_to_compare_with() -> None:
     rows = {row.name: row for row in compared([[STEP]], ())}
     assert rows["server steps"].cells == ["server steps", "1", "", "-", "-"]
@@ -217,7 +231,11 @@ def test_a_journal_is_measured_and_its_run_predicted(
     assert "use --real to compare with a run of this one" in capsys.readouterr().out
     assert main([*words, "--real", str(bed.place)]) == 0
     text = Path(page).read_text("utf-8")
-    assert "10 runs (2 groups)" in text and "the mean over repeats" in text and "80 % of real runs" in text
+    assert (
+        "10 runs (2 groups)" in text
+        and "the mean over repeats" in text
+        and "it should hold 80 % of real runs" in text
+    )
     assert "9, with seed 5; this is the first" in text
     assert "real: night" in text and "predicted and real" in text and "<td>server steps</td>" in text
     assert "difference" in capsys.readouterr().out

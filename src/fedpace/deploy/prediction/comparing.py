@@ -95,30 +95,29 @@ _QUANTITIES: dict[str, Callable[[History], float]] = {
 
 
 def _metrics(predicted: Sequence[History], real: History) -> list[ComparedQuantity]:
-    """The mean over the last fifth of the steps that were measured: a single one depends on who came last."""
+    """The mean over the last fifth of the steps that were measured: a single one depends on who came last.
+
+    Which steps these are, the real run says; where time or bytes decide, others were measured at other steps of them.
+    """
     known = any(step.metrics for step in real)
-    all_of = [*predicted, real] if known else list(predicted)
-    both = [
-        place for place, steps in enumerate(zip(*all_of, strict=True)) if all(each.metrics for each in steps)
-    ]
-    last = both[-max(1, len(both) // FIFTH) :]
-    if not last:
+    example = real if known else predicted[0]
+    places = [place for place, step in enumerate(example) if step.metrics]
+    if not places:
         return []
-    first = predicted[0]
-    where = f"steps {first[last[0]].version:,} to {first[last[-1]].version:,}"
-    names = [name for name in first[last[-1]].metrics if not known or name in real[last[-1]].metrics]
+    first, last = places[-max(1, len(places) // FIFTH)], places[-1]
+    where = f"steps {example[first].version:,} to {example[last].version:,}"
     return [
         ComparedQuantity(
             f"{name}, {where}",
-            tuple(mean for each in predicted if (mean := _mean(each, last, name)) is not None),
-            _mean(real, last, name) if known else None,
+            tuple(mean for each in predicted if (mean := _mean(each[first : last + 1], name)) is not None),
+            _mean(real[first : last + 1], name),
         )
-        for name in names
+        for name in example[last].metrics
     ]
 
 
-def _mean(history: History, places: Sequence[int], name: str) -> float | None:
-    found = [history[place].metrics[name] for place in places if name in history[place].metrics]
+def _mean(history: History, name: str) -> float | None:
+    found = [step.metrics[name] for step in history if name in step.metrics]
     return statistics.fmean(found) if found else None
 
 

@@ -58,7 +58,7 @@ class Prediction:
         """What the table's range is; empty where there is none."""
         repeats = len(self.runs)
         share = f"{100 * probability_within(repeats):.0f} %"
-        what = f"mean and range of {repeats} simulated orders of arrival; {share} of real runs are within it"
+        what = f"mean and range of {repeats} simulated orders of arrival; it should hold {share} of real runs"
         return what if repeats > 1 else ""
 
     def to_json(self) -> str:
