@@ -8,41 +8,19 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.six_clients import TASK, made
 
 import fedpace
 from fedpace import algorithms
 from fedpace.errors import FedpaceError
 from fedpace.sim import Population
-from fedpace.tasks import quadratics
 
 NAMES = algorithms.__all__
-SIZES = {
-    "clients_per_round": 3,
-    "buffer": 2,
-    "concurrency": 4,
-    "draws": 3,
-    "steps": 3,
-    "client_lr": 0.1,
-    "server_lr": 0.1,
-    "codec": "topk:1/2",
-    "down_codec": "topk:1/2",
-    "rounds": 12,
-}
-MULTISTAGE = {"server_lr": (0.2, 0.1)}
-TASK = quadratics(np.arange(18.0).reshape(6, 3) / 16, weights=[1, 2, 3, 4, 5, 6])
 DEVICES = Population(solve_s=(1.0, 1.3, 1.7, 2.3, 3.1, 4.7), up_s=0.1, down_s=0.2)
 
 
-def small(name: str) -> fedpace.Algorithm:
-    """The algorithm with sizes that fit six clients."""
-    make = getattr(algorithms, name)
-    sizes = SIZES | (MULTISTAGE if name == "multistage_fedgm" else {})
-    known = inspect.signature(make).parameters
-    return make(**{key: value for key, value in sizes.items() if key in known})
-
-
 def run(name: str, *, seed: int = 0, **more: object) -> fedpace.Run:
-    return fedpace.simulate(small(name), TASK, DEVICES, rounds=12, seed=seed, keep_models=True, **more)
+    return fedpace.simulate(made(name), TASK, DEVICES, rounds=12, seed=seed, keep_models=True, **more)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -91,7 +69,7 @@ def test_computing_what_nobody_uses_changes_nothing(name):
 def test_training_approaches_the_optimum(name):
     """On a strongly convex task every algorithm ends nearer to the optimum than it began."""
     start = np.linalg.norm(TASK.optimum)
-    result = fedpace.simulate(small(name), TASK, DEVICES, rounds=150, evaluate_every=None)
+    result = fedpace.simulate(made(name), TASK, DEVICES, rounds=150, evaluate_every=None)
     assert np.linalg.norm(result.model - TASK.optimum) < 0.6 * start
 
 
@@ -99,11 +77,11 @@ def test_training_approaches_the_optimum(name):
 def test_every_algorithm_has_a_line_and_a_citation(name):
     doc = inspect.getdoc(getattr(algorithms, name))
     assert doc and doc.splitlines()[0].endswith(".")
-    assert fedpace.cite(small(name))
-    assert small(name).name == name
+    assert fedpace.cite(made(name))
+    assert made(name).name == name
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_algorithm_is_a_value(name):
-    assert small(name) == small(name)
-    assert repr(small(name)) == repr(small(name))
+    assert made(name) == made(name)
+    assert repr(made(name)) == repr(made(name))

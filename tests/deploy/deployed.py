@@ -3,64 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from tests import six_clients
+from tests.six_clients import CLIENTS, TASK
 
-from fedpace import Algorithm, Run, algorithms
+from fedpace import Algorithm, Run
 from fedpace.deploy import Owner, join_async, serve_async
 from fedpace.deploy.local import LocalNetwork
 from fedpace.server import Step
-from fedpace.tasks import quadratics
 
-CLIENTS, ROUNDS, SEED = 6, 4, 5
-TASK = quadratics(np.arange(18.0).reshape(CLIENTS, 3) / 16, weights=[1, 2, 3, 4, 5, 6])
+ROUNDS, SEED = 4, 5
 SAMPLES = [TASK.samples(client) for client in range(CLIENTS)]
-SIZES: dict[str, Any] = {
-    "clients_per_round": 3,
-    "buffer": 2,
-    "concurrency": 4,
-    "draws": 3,
-    "steps": 4,
-    "client_lr": 0.1,
-    "server_lr": 0.1,
-    "codec": "topk:1/3",
-    "down_codec": "topk:2/3",
-    "rounds": ROUNDS,
-    "server_period": 0.01,
-}
-MORE: dict[str, dict[str, Any]] = {
-    "multistage_fedgm": {"server_lr": (0.2, 0.1)},
-    "autonomous_fedgm": {"history": 3},
-    "fednova": {"steps": [1, 2, 3, 4, 5, 6]},
-    "mf_ca2fl": {"cache_bits": 4},
-}
 PATIENCE_S = 600.0  # of a test, for what takes a moment
 
 Script = Callable[["Bed"], Awaitable[None]]
 
 
 def made(name: str, **more: Any) -> Algorithm:
-    """The algorithm with sizes that fit six clients."""
-    make = getattr(algorithms, name)
-    chosen = SIZES | MORE.get(name, {}) | more
-    return make(**{key: value for key, value in chosen.items() if key in inspect.signature(make).parameters})
+    """The algorithm of that name, with the few and short rounds of a test."""
+    return six_clients.made(name, **{"rounds": ROUNDS, "server_period": 0.01} | more)
 
 
-VARIANTS: dict[str, Algorithm] = {name: made(name) for name in algorithms.__all__} | {
-    "two_way, ef21": made("two_way", memory="ef21", tau=0.5),
-    "two_way, seeded": made("two_way", first="seed"),
-    "fednlaca, quantised": made("fednlaca", codec="quant:3", tau=0.9),
-    "fedbuff, immediate": made("fedbuff", dispatch="immediate"),
-    "autonomous_fedgm, event-driven": made("autonomous_fedgm", history=None),
-    "defedavg_iid, reuse": made("defedavg_iid", reuse_model=True),
-    "defedavg_iid, distinct": made("defedavg_iid", distinct=True),
-    "defedavg_niid, saving": made("defedavg_niid", energy_saving=True),
+VARIANTS: dict[str, Algorithm] = six_clients.variants(made) | {
+    "two_way, seeded": made("two_way", first="seed")
 }
 
 

@@ -4,16 +4,16 @@ The second driver knows the contract of server and client and nothing else. It h
 follows the order of events that an observer wrote down, and its clients see frames only.
 """
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.six_clients import CLIENTS, TASK, made, variants
 
 import fedpace
-from fedpace import Algorithm, algorithms
+from fedpace import Algorithm
 from fedpace.client import Client, ClientConfig, Session, Times
 from fedpace.compute import Request
 from fedpace.compute.personal import personal_task
@@ -21,50 +21,13 @@ from fedpace.pace.protocol import Interruptible
 from fedpace.server import Interrupt, Poll, Server, Update
 from fedpace.sim import Observer, Population
 from fedpace.sim.simulation import Simulation
-from fedpace.tasks import quadratics
 from fedpace.vector import Vector
 
-CLIENTS, ROUNDS, SEED = 6, 12, 5
-TASK = quadratics(np.arange(18.0).reshape(CLIENTS, 3) / 16, weights=[1, 2, 3, 4, 5, 6])
+ROUNDS, SEED = 12, 5
 DEVICES = Population(solve_s=(1.0, 1.3, 1.7, 2.3, 3.1, 4.7), noise_s=0.2, up_s=0.1, down_s=0.2)
-SIZES: dict[str, Any] = {
-    "clients_per_round": 3,
-    "buffer": 2,
-    "concurrency": 4,
-    "draws": 3,
-    "steps": 4,
-    "client_lr": 0.1,
-    "server_lr": 0.1,
-    "codec": "topk:1/3",
-    "down_codec": "topk:2/3",
-    "rounds": ROUNDS,
-    "server_period": 1.5,
-}
-MORE: dict[str, dict[str, Any]] = {
-    "multistage_fedgm": {"server_lr": (0.2, 0.1)},
-    "autonomous_fedgm": {"history": 3},
-    "fednova": {"steps": [1, 2, 3, 4, 5, 6]},
-    "mf_ca2fl": {"cache_bits": 4},
-}
-
-
-def made(name: str, **more: Any) -> Algorithm:
-    """The algorithm with sizes that fit six clients."""
-    make = getattr(algorithms, name)
-    chosen = SIZES | MORE.get(name, {}) | more
-    return make(**{key: value for key, value in chosen.items() if key in inspect.signature(make).parameters})
-
-
-VARIANTS: dict[str, Algorithm] = {name: made(name) for name in algorithms.__all__} | {
-    "two_way, ef21": made("two_way", memory="ef21", tau=0.5),
-    "fednlaca, quantised": made("fednlaca", codec="quant:3", tau=0.9),
+VARIANTS: dict[str, Algorithm] = variants(made) | {
     "fedcams, sign": made("fedcams", codec="sign"),
     "fedgm, by samples": made("fedgm", weighting="samples"),
-    "fedbuff, immediate": made("fedbuff", dispatch="immediate"),
-    "autonomous_fedgm, event-driven": made("autonomous_fedgm", history=None),
-    "defedavg_iid, reuse": made("defedavg_iid", reuse_model=True),
-    "defedavg_iid, distinct": made("defedavg_iid", distinct=True),
-    "defedavg_niid, saving": made("defedavg_niid", energy_saving=True),
 }
 
 

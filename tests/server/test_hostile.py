@@ -5,7 +5,6 @@ The honest clients are real ones, driven by the smallest driver that uses the se
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.six_clients import CLIENTS, made
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
@@ -31,32 +31,13 @@ from fedpace.server.invariants import assert_sound
 from fedpace.vector import Vector
 
 NAMES = algorithms.__all__
-SIZES: dict[str, Any] = {
-    "clients_per_round": 3,
-    "buffer": 2,
-    "concurrency": 4,
-    "draws": 3,
-    "steps": 3,
-    "client_lr": 0.1,
-    "server_lr": 0.1,
-    "codec": "topk:1/2",
-    "down_codec": "topk:1/2",
-    "server_period": 1.0,
-    "rounds": 12,
-}
-CLIENTS, SIZE, BAD = 6, 3, 5  # the last client is the hostile one
+SIZE, BAD = 3, CLIENTS - 1  # the last client is the hostile one
 CENTRES = np.arange(CLIENTS * SIZE, dtype=float).reshape(CLIENTS, SIZE) / 16
 OPTIMUM = CENTRES[:BAD].mean(axis=0)
 
 
 def small(name: str, **guards: Any) -> Algorithm:
-    make = getattr(algorithms, name)
-    sizes = SIZES | ({"server_lr": (0.2, 0.1)} if name == "multistage_fedgm" else {})
-    known = inspect.signature(make).parameters
-    algorithm: Algorithm = make(**{key: value for key, value in sizes.items() if key in known})
-    if isinstance(algorithm.pace, Interrupting):
-        algorithm = replace(algorithm, pace=replace(algorithm.pace, period_s=1.0))
-    return replace(algorithm, **guards)
+    return replace(made(name, server_period=1.0), **guards)
 
 
 class Driver:
