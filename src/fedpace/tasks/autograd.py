@@ -12,7 +12,6 @@ from torch import Tensor
 
 from fedpace.errors import require
 from fedpace.local import Stopped, Torch
-from fedpace.tasks.captured import Plan, Replays, trial_of
 from fedpace.tasks.descend import descend
 from fedpace.tasks.examples import Batch, Examples, Tensors
 from fedpace.tasks.fast.order import planned
@@ -27,6 +26,7 @@ from fedpace.vector import Vector
 
 if TYPE_CHECKING:
     from fedpace.compute.protocol import Request
+    from fedpace.tasks.captured import Plan, Replays
 
 TRIED = 2  # samples of the batch that shows whether a module can be replayed
 
@@ -52,6 +52,8 @@ class AutogradSteps:
         if can_be_last(self.flat, self.objective, examples):
             self.form = channels_last
         if isinstance(examples, Tensors):
+            from fedpace.tasks.captured import Replays, trial_of  # and with it numba
+
             self._replays = Replays(self.flat, self.objective, trial_of(examples, self.form), initial)
 
     @cached_property
@@ -60,7 +62,11 @@ class AutogradSteps:
         return "replayed steps" if able else "autograd steps"
 
     def train(
-        self, request: Request, examples: Callable[[], Examples], stopped: Stopped | None, replay: bool = False
+        self,
+        request: Request,
+        examples: Callable[[], Examples],
+        stopped: Stopped | None,
+        replay: bool = False,
     ) -> tuple[Vector, int]:
         """(delta, steps taken): all steps, or those before it was stopped; `replay` as far as that can be done."""
         start = np.asarray(request.start, self.flat.dtype)
@@ -108,9 +114,7 @@ class AutogradSteps:
         size = request.local.batch_size
         return None if self._replays is None or size is None else self._replays.plan(size)
 
-    def _gradients(
-        self, request: Request, examples: Examples, plan: Plan | None
-    ) -> Callable[[], Tensor]:
+    def _gradients(self, request: Request, examples: Examples, plan: Plan | None) -> Callable[[], Tensor]:
         """The stochastic gradient of every next batch, at what the vector holds then."""
         batches = self._batches(request, examples)
         if plan is not None:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from fedpace.tasks.batches import Positions
-from fedpace.tasks.captured.fusion import fused
+from fedpace.tasks.captured.copies import without_copies
 from fedpace.tasks.captured.plan import Plan, planned
 from fedpace.tasks.captured.purity import python_state, require_plain
 from fedpace.tasks.captured.record import Recording, Unfit, memory, record
@@ -27,10 +27,13 @@ from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import Objective
 from fedpace.vector import Vector
 
+__all__ = ["Plan", "Replays", "trial_of"]
+
 MAX_PARAMETERS = 30_000_000  # beyond it arithmetic is all there is, and a recording holds a second gradient
 TRIALS = 4  # batches, of which a replay must be right on one
 MAX_PLANS = 4  # sizes of batches whose plans are kept
-NEAR = {torch.float32: 1e-3, torch.float64: 1e-9}  # of a gradient's length: a replay that is further off is wrong
+# Of a gradient's length: a replay that is further off is wrong.
+NEAR = {torch.float32: 1e-3, torch.float64: 1e-9}
 
 Trial = Callable[[Positions], Batch]  # a batch of the first client's samples at these positions
 
@@ -66,11 +69,11 @@ class Replays:
         require_plain(self.flat.module)
         first, other = (self._trial(at) for at in (np.arange(size), -1 - np.arange(size)))
         recording = self._recorded(first)
+        moving = {memory(self.flat.vector), *map(memory, self.flat.module.buffers())}
+        steps = without_copies(steps_of(recording, moving), recording)
         if signature(recording) != signature(self._recorded(other)):
             raise Unfit("two batches take different ways")
-        buffers = {memory(buffer) for buffer in self.flat.module.buffers()}
-        steps = steps_of(recording, {memory(self.flat.vector), *buffers})
-        plan = planned(recording, fused(steps, recording), *self.flat.gradient_memory())
+        plan = planned(recording, steps, *self.flat.gradient_memory())
         shifted = (self._trial(np.arange(size) + size * k) for k in range(1, TRIALS))
         self._check(plan, (other, first, *shifted))
         return plan

@@ -17,6 +17,7 @@ from fedpace.tasks.fast.compiled import Array
 
 aten = torch.ops.aten
 Step = Callable[[], object]
+KNOWN = (torch.float32, torch.int64)
 Live = Callable[[Tensor], bool]  # whether a tensor's memory is another every time
 
 
@@ -41,9 +42,6 @@ def own_step(call: Call, live: Live) -> Step | None:
         return None
     form = find(call)
     return None if form is None else _bound(*form, live)
-
-
-KNOWN = (torch.float32, torch.int64)
 
 
 def _bound(loop: Callable[..., object], parts: list[Any], live: Live) -> Step:
@@ -96,8 +94,9 @@ def _layer_norm(call: Call) -> Form | None:
     x, shape, gain, shift, epsilon = call.args
     if gain is None or shift is None or not all(t.is_contiguous() for t in (x, gain, shift)):
         return None
-    rows, (out, mean, steep) = _by(x, math.prod(shape)), call.outputs
-    return loops.layer_norm, [rows, _flat(gain), _flat(shift), epsilon, _by(out, rows.shape[1]), _flat(mean), _flat(steep)]
+    wide, (out, mean, steep) = math.prod(shape), call.outputs
+    parts = [_by(x, wide), _flat(gain), _flat(shift), epsilon]
+    return loops.layer_norm, [*parts, _by(out, wide), _flat(mean), _flat(steep)]
 
 
 def _layer_norm_back(call: Call) -> Form | None:
@@ -113,29 +112,6 @@ def _layer_norm_back(call: Call) -> Form | None:
 
 def _by(tensor: Tensor, wide: int) -> Rows:
     return Rows(tensor, (tensor.numel() // wide, wide))
-
-
-def _group_norm(call: Call) -> Form | None:
-    x, gain, shift, count, _, _, groups, epsilon = call.args
-    out, mean, steep = call.outputs
-    if gain is None or shift is None or not (_channels_last(x) and _channels_last(out)):
-        return None
-    least = 0.0 if call.kwargs.get("relu") else -math.inf
-    images, moments = (count, x.numel() // count), (count, groups)
-    parts = [Rows(x, images), _flat(gain), _flat(shift), epsilon, least]
-    return loops.group_norm, [*parts, Rows(out, images), Rows(mean, moments), Rows(steep, moments)]
-
-
-def _group_norm_back(call: Call) -> Form | None:
-    errors, x, mean, steep, gain, count, _, _, groups, wanted = call.args
-    reached = call.kwargs.get("reached")
-    shown = (errors, x) if reached is None else (errors, x, reached)
-    if gain is None or not all(wanted) or not all(map(_channels_last, (*shown, call.outputs[0]))):
-        return None
-    images, moments, (below, gains, shifts) = (count, x.numel() // count), (count, groups), call.outputs
-    mask = Rows(errors, (0, images[1])) if reached is None else Rows(reached, images)
-    parts = [Rows(errors, images), mask, Rows(x, images), Rows(mean, moments), Rows(steep, moments), _flat(gain)]
-    return loops.group_norm_back, [*parts, Rows(below, images), _flat(gains), _flat(shifts)]
 
 
 def _embedding(call: Call) -> Form | None:
@@ -159,8 +135,6 @@ FORMS: dict[OpOverload, Callable[[Call], Form | None]] = {
     aten.sum.dim_IntList: _sum,
     aten.native_layer_norm.default: _layer_norm,
     aten.native_layer_norm_backward.default: _layer_norm_back,
-    aten.native_group_norm.default: _group_norm,
-    aten.native_group_norm_backward.default: _group_norm_back,
     aten.embedding.default: _embedding,
     aten.embedding_dense_backward.default: _embedding_back,
 }

@@ -1,7 +1,7 @@
-"""Operations that torch does in more passes over memory than they need, as compiled loops in single precision.
+"""Short operations as compiled loops in single precision.
 
-Rows are samples, or places in an image or a text; the last axis is contiguous everywhere. Every sum has an order
-that depends on shapes alone. One file, because numba's cache on disk notices changes of a function's own file only.
+What torch spends on them is mostly the way there. Rows are samples, or places in a text. Every sum has an order that
+depends on shapes alone. One file, because numba's cache on disk notices changes of a function's own file only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from fedpace.tasks.fast.compiled import Array, compiled
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
-BLOCK = 256  # numbers that an inner loop works on at least, where channels are fewer
 
 
 @compiled
@@ -29,14 +28,6 @@ def active(x: Array, out: Array) -> None:
     for i in range(out.size):
         value = x[i]
         out[i] = ZERO if value < ZERO else value
-
-
-@compiled
-def where_active(errors: Array, reached: Array, out: Array) -> None:
-    """The errors where a ReLU let something through, 0 elsewhere."""
-    for i in range(out.size):
-        error = errors[i]  # read in any case, so that the loop needs no branch
-        out[i] = error if reached[i] > ZERO else ZERO
 
 
 @compiled
@@ -55,7 +46,9 @@ def sum_rows(x: Array, out: Array) -> None:
 
 
 @compiled
-def layer_norm(x: Array, gain: Array, shift: Array, epsilon: float, out: Array, mean: Array, steep: Array) -> None:
+def layer_norm(
+    x: Array, gain: Array, shift: Array, epsilon: float, out: Array, mean: Array, steep: Array
+) -> None:
     wide, eps = f32(x.shape[1]), f32(epsilon)
     for b in range(len(x)):
         row, target = x[b], out[b]
@@ -90,121 +83,6 @@ def layer_norm_back(
         along, across = along / wide, across / wide
         for i in range(row.size):
             target[i] = scale * (error[i] * gain[i] - along - (row[i] - middle) * scale * across)
-
-
-@compiled
-def fold(blocks: Array, channels: int) -> None:
-    """The sums of a block's channels, in its first ones."""
-    for at in range(channels, blocks.size, channels):
-        for c in range(channels):
-            blocks[c] += blocks[at + c]
-
-
-@compiled
-def spread(blocks: Array, channels: int) -> None:
-    """The first channels of a block in all others."""
-    for i in range(channels, blocks.size):
-        blocks[i] = blocks[i - channels]
-
-
-@compiled
-def group_norm(
-    x: Array, gain: Array, shift: Array, epsilon: float, least: float, out: Array, mean: Array, steep: Array
-) -> None:
-    """Of images as rows of numbers, channels last; outputs below `least` become it (0: a ReLU follows)."""
-    channels, groups, size = gain.size, mean.shape[1], x.shape[1]
-    each, floor = channels // groups, f32(least)
-    wide = channels * max(1, BLOCK // channels)
-    total, square = np.empty(wide, f32), np.empty(wide, f32)
-    for n in range(len(x)):
-        total[:] = ZERO
-        square[:] = ZERO
-        for at in range(0, size, wide):
-            part = x[n, at : at + wide]
-            for i in range(part.size):
-                total[i] += part[i]
-                square[i] += part[i] * part[i]
-        fold(total, channels)
-        fold(square, channels)
-        for g in range(groups):
-            first, second, count = 0.0, 0.0, each * (size // channels)
-            for c in range(g * each, (g + 1) * each):
-                first += total[c]
-                second += square[c]
-            middle = first / count
-            scale = 1 / math.sqrt(max(second / count - middle * middle, 0.0) + epsilon)
-            mean[n, g], steep[n, g] = middle, scale
-            for c in range(g * each, (g + 1) * each):
-                total[c] = gain[c] * f32(scale)
-                square[c] = shift[c] - f32(middle) * total[c]
-        spread(total, channels)
-        spread(square, channels)
-        for at in range(0, size, wide):
-            part, target = x[n, at : at + wide], out[n, at : at + wide]
-            for i in range(part.size):
-                value = part[i] * total[i] + square[i]
-                target[i] = floor if value < floor else value
-
-
-@compiled
-def group_norm_back(
-    errors: Array,
-    reached: Array,
-    x: Array,
-    mean: Array,
-    steep: Array,
-    gain: Array,
-    below: Array,
-    gains: Array,
-    shifts: Array,
-) -> None:
-    """The way back; where `reached` is not empty, errors count where it is above zero.
-
-    A loop writes to one array, which it does not read otherwise: only then are eight numbers done at a time.
-    """
-    channels, groups, size = gain.size, mean.shape[1], x.shape[1]
-    each, masked = channels // groups, len(reached) > 0
-    wide = channels * max(1, BLOCK // channels)
-    with_x, alone = np.empty(wide, f32), np.empty(wide, f32)
-    slope, aside = np.empty(wide, f32), np.empty(wide, f32)
-    gains[:] = ZERO
-    shifts[:] = ZERO
-    for n in range(len(x)):
-        with_x[:] = ZERO
-        alone[:] = ZERO
-        for at in range(0, size, wide):
-            part, error = x[n, at : at + wide], errors[n, at : at + wide]
-            if masked:
-                where_active(error, reached[n, at : at + wide], aside[: part.size])
-                error = aside
-            for i in range(part.size):
-                with_x[i] += error[i] * part[i]
-            for i in range(part.size):
-                alone[i] += error[i]
-        fold(with_x, channels)
-        fold(alone, channels)
-        for g in range(groups):
-            middle, scale, count = mean[n, g], steep[n, g], f32(each * (size // channels))
-            first = second = ZERO
-            for c in range(g * each, (g + 1) * each):
-                first += with_x[c] * gain[c]
-                second += alone[c] * gain[c]
-            bend = (second * middle - first) * scale * scale * scale / count
-            level = -bend * middle - second * scale / count
-            for c in range(g * each, (g + 1) * each):
-                gains[c] += (with_x[c] - alone[c] * middle) * scale
-                shifts[c] += alone[c]
-                slope[c], with_x[c], alone[c] = gain[c] * scale, bend, level
-        spread(slope, channels)
-        spread(with_x, channels)
-        spread(alone, channels)
-        for at in range(0, size, wide):
-            part, error, target = x[n, at : at + wide], errors[n, at : at + wide], below[n, at : at + wide]
-            if masked:
-                where_active(error, reached[n, at : at + wide], aside[: part.size])
-                error = aside
-            for i in range(part.size):
-                target[i] = error[i] * slope[i] + part[i] * with_x[i] + alone[i]
 
 
 @compiled

@@ -9,7 +9,7 @@ import torch
 from torch._ops import OpOverload
 
 from fedpace.tasks.captured.kernels import Live, Step, own_step
-from fedpace.tasks.captured.record import Call
+from fedpace.tasks.captured.record import Call, name_of
 
 aten = torch.ops.aten
 
@@ -19,7 +19,12 @@ ZEROS = {aten.zeros_like.default, aten.new_zeros.default, aten.zeros.default}
 OTHERS = {aten.ones_like.default, aten.full_like.default, aten.new_ones.default, aten.new_full.default}
 BY_SHAPE = UNFILLED | ZEROS | OTHERS  # of their inputs they read the shape alone
 
-DIRECT = {aten.mm.out: torch.mm, aten.addmm.out: torch.addmm, aten.bmm.out: torch.bmm, aten.mul.out: torch.mul}
+DIRECT: dict[OpOverload, Any] = {
+    aten.mm.out: torch.mm,
+    aten.addmm.out: torch.addmm,
+    aten.bmm.out: torch.bmm,
+    aten.mul.out: torch.mul,
+}
 DIRECT |= {aten.add.out: torch.add, aten.sub.out: torch.sub}  # the same, called without a look at the schema
 
 
@@ -38,7 +43,8 @@ def into(call: Call, live: Live) -> Step | None:
     if writing is None or len(writing[1]) != len(outputs):
         return None
     operation, names = writing
-    function = partial(DIRECT.get(operation, operation), *call.args, **_known(operation, call.kwargs))
+    direct: Any = DIRECT.get(operation, operation)
+    function = partial(direct, *call.args, **_known(operation, call.kwargs))
     return partial(function, **dict(zip(names, outputs, strict=True)))
 
 
@@ -68,4 +74,4 @@ def _writing(operation: OpOverload) -> tuple[OpOverload, list[str]] | None:
 
 def _has_kernel(operation: OpOverload) -> bool:
     """Others call the plain operation and copy its result."""
-    return torch._C._dispatch_has_kernel_for_dispatch_key(operation.name(), "CPU")
+    return torch._C._dispatch_has_kernel_for_dispatch_key(name_of(operation), "CPU")

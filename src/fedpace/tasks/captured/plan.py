@@ -9,9 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, UntypedStorage
 
-from fedpace.tasks.captured.operations import Step, into
+from fedpace.tasks.captured.kernels import Step
+from fedpace.tasks.captured.operations import into
 from fedpace.tasks.captured.placement import placed
 from fedpace.tasks.captured.record import Call, Geometry, Recording, geometry, memory, substituted, tensors
+
+NOTHING = torch.empty(0).untyped_storage()
 
 
 class Plan:
@@ -60,7 +63,7 @@ class Planner:
     def _released(self, k: int) -> list[Step]:
         """After its last use, memory that an operation brought goes back while it is in the cache."""
         names = {name for name in self._brought if self._life[name][1] == k}
-        return [view.set_ for where, view in self._tensors.items() if where[0] in names]
+        return [partial(_let_go, view) for where, view in self._tensors.items() if where[0] in names]
 
     def _housed(self) -> dict[int, tuple[Tensor, int]]:
         """Where each memory lies: bytes of what, and from which on."""
@@ -68,7 +71,7 @@ class Planner:
         homes: dict[int, tuple[Tensor, int]] = {}
         for result, slot in zip(self._results, self._slots, strict=True):
             if result is not None and memory(result) in made and _fills(result, slot):
-                homes.setdefault(memory(result), (slot, slot.storage_offset() * slot.itemsize))
+                homes.setdefault(memory(result), (slot, int(slot.storage_offset()) * slot.itemsize))
         lives = {name: life for name, life in self._life.items() if name in made and name not in homes}
         offsets, total = placed(lives, made)
         arena = torch.empty(total, dtype=torch.uint8)
@@ -110,7 +113,9 @@ class Planner:
 
     def _live(self, tensor: Tensor) -> bool:
         """Whether it lies in memory that an operation brings anew every time."""
-        return id(tensor) in {id(self._tensors[where]) for where in self._tensors if where[0] in self._brought}
+        return id(tensor) in {
+            id(self._tensors[where]) for where in self._tensors if where[0] in self._brought
+        }
 
     def _fresh(self, call: Call, here: Call) -> Step:
         """An operation that brings its own memory: all tensors in it are moved there."""
@@ -152,6 +157,10 @@ def _planned(call: Call) -> tuple[Tensor, ...]:
     """Outputs that are written to memory that is there."""
     own = not call.operation._schema.is_mutable and into(call, _never) is not None
     return tuple(t for t in call.outputs if memory(t)) if own else ()
+
+
+def _let_go(view: Tensor) -> None:
+    view.set_(NOTHING)
 
 
 def _never(tensor: Tensor) -> bool:

@@ -41,7 +41,7 @@ def _assigns_globals(code: CodeType) -> bool:
 
 def python_state(*parts: object) -> object:
     """What a forward pass in Python can change, to be compared: attributes, and the generators of Python and numpy."""
-    numbers = np.random.get_state()  # noqa: NPY002
+    numbers: Any = np.random.get_state()
     return random.getstate(), numbers[1].tobytes(), numbers[2:], [_plain(part, DEPTH) for part in parts]
 
 

@@ -12,7 +12,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fedpace.compute.device import each
 
-Geometry = tuple[int, int, tuple[int, ...], tuple[int, ...], torch.dtype]  # memory, offset, shape, strides, type
+Geometry = tuple[
+    int, int, tuple[int, ...], tuple[int, ...], torch.dtype
+]  # memory, offset, shape, strides, type
+
+
+MOST_BYTES = 1 << 30  # of one pass, all of which is held while it is recorded
 
 
 class Unfit(Exception):
@@ -38,12 +43,13 @@ class Recording(NamedTuple):
     gradients: list[Tensor | None]  # of the loss with respect to every parameter
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Lets every operation run, and notes it. Nothing is freed meanwhile, so that an address names one memory."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[Call] = []
+        self._bytes = 0
         self._known: dict[Geometry, Tensor] = {}
 
     @classmethod
@@ -54,10 +60,13 @@ class Recorder(TorchDispatchMode):
     def __torch_dispatch__(
         self, operation: OpOverload, types: object, args: Any = (), kwargs: Any = None
     ) -> Any:
-        seen = substituted((args, kwargs or {}), self.noted)
+        seen_args, seen_kwargs = substituted((args, kwargs or {}), self.noted)
         result = operation(*args, **(kwargs or {}))
         outputs = tuple(self.noted(tensor) for tensor in tensors(result))
-        self.calls.append(Call(operation, *seen, outputs))
+        self._bytes += 0 if operation.is_view else sum(tensor.nbytes for tensor in outputs)
+        if self._bytes > MOST_BYTES:
+            raise Unfit("one pass takes much memory")
+        self.calls.append(Call(operation, seen_args, seen_kwargs, outputs))
         return result
 
     def noted(self, tensor: Tensor) -> Tensor:
@@ -73,14 +82,18 @@ class Recorder(TorchDispatchMode):
 PLAIN = (Tensor, nn.Parameter)
 
 
-def record(
-    loss: Callable[[Any], Tensor], parameters: list[Tensor], batch: Any
-) -> Recording:
+def record(loss: Callable[[Any], Tensor], parameters: list[Tensor], batch: Any) -> Recording:
     """The pass on a copy of `batch`, whose memory is the inputs' from then on."""
     own = each(batch, torch.clone)
     with Recorder() as recorder, torch.enable_grad():
         gradients = torch.autograd.grad(loss(own), parameters, allow_unused=True)
     return Recording(recorder.calls, own, [None if g is None else recorder.noted(g) for g in gradients])
+
+
+def name_of(operation: OpOverload) -> str:
+    """With its variant: aten::add.Tensor"""
+    schema = operation._schema
+    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else str(schema.name)
 
 
 def memory(tensor: Tensor) -> int:
@@ -89,7 +102,7 @@ def memory(tensor: Tensor) -> int:
 
 
 def geometry(tensor: Tensor) -> Geometry:
-    return memory(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+    return memory(tensor), int(tensor.storage_offset()), tuple(tensor.shape), tensor.stride(), tensor.dtype
 
 
 def substituted(value: Any, function: Callable[[Tensor], Any]) -> Any:

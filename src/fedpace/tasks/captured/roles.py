@@ -5,7 +5,16 @@ from __future__ import annotations
 import torch
 
 from fedpace.tasks.captured.operations import BY_SHAPE
-from fedpace.tasks.captured.record import Call, Recording, Unfit, geometry, memory, substituted, tensors
+from fedpace.tasks.captured.record import (
+    Call,
+    Recording,
+    Unfit,
+    geometry,
+    memory,
+    name_of,
+    substituted,
+    tensors,
+)
 
 READS_DATA = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 
@@ -62,7 +71,7 @@ def signature(recording: Recording) -> list[object]:
         return (names.setdefault(address, len(names)) if address in made else ("there", address)), *shape
 
     passes = [
-        (call.operation.name(), repr(substituted((call.args, call.kwargs, call.outputs), named)))
+        (name_of(call.operation), repr(substituted((call.args, call.kwargs, call.outputs), named)))
         for call in recording.calls
     ]
     return [*passes, repr(substituted(recording.gradients, named))]
@@ -78,7 +87,7 @@ def is_view(call: Call) -> bool:
 
 def written(call: Call) -> list[torch.Tensor]:
     """The inputs that an operation changes."""
-    found = []
+    found: list[torch.Tensor] = []
     for k, argument in enumerate(call.operation._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = call.kwargs.get(argument.name, call.args[k] if k < len(call.args) else None)
