@@ -21,7 +21,7 @@ KNOWN = (torch.float32, torch.int64)
 Live = Callable[[Tensor], bool]  # whether a tensor's memory is another every time
 
 
-class Rows(NamedTuple):
+class Laid(NamedTuple):
     """All numbers of a tensor, in the order in which they lie, as an array of this shape."""
 
     tensor: Tensor
@@ -46,8 +46,8 @@ def own_step(call: Call, live: Live) -> Step | None:
 
 def _bound(loop: Callable[..., object], parts: list[Any], live: Live) -> Step:
     """Arrays are made once where memory stays, and for every step where it does not."""
-    moving = [k for k, part in enumerate(parts) if isinstance(part, Rows) and live(part.tensor)]
-    fixed = [part.array() if isinstance(part, Rows) else part for part in parts]
+    moving = [k for k, part in enumerate(parts) if isinstance(part, Laid) and live(part.tensor)]
+    fixed = [part.array() if isinstance(part, Laid) else part for part in parts]
     if not moving:
         return partial(loop, *fixed)
 
@@ -59,8 +59,8 @@ def _bound(loop: Callable[..., object], parts: list[Any], live: Live) -> Step:
     return step
 
 
-def _flat(tensor: Tensor) -> Rows:
-    return Rows(tensor, (tensor.numel(),))
+def _flat(tensor: Tensor) -> Laid:
+    return Laid(tensor, (tensor.numel(),))
 
 
 def _dense(*tensors: Tensor) -> bool:
@@ -87,7 +87,7 @@ def _sum(call: Call) -> Form | None:
     x, out = call.args[0], call.outputs[0]
     if list(call.args[1] or ()) != [0] or call.kwargs or not _dense(x, out) or x.ndim < 2:
         return None
-    return loops.sum_rows, [Rows(x, (len(x), out.numel())), _flat(out)]
+    return loops.sum_rows, [Laid(x, (len(x), out.numel())), _flat(out)]
 
 
 def _layer_norm(call: Call) -> Form | None:
@@ -110,15 +110,15 @@ def _layer_norm_back(call: Call) -> Form | None:
     return loops.layer_norm_back, [*parts, _by(below, wide), _flat(gains), _flat(shifts)]
 
 
-def _by(tensor: Tensor, wide: int) -> Rows:
-    return Rows(tensor, (tensor.numel() // wide, wide))
+def _by(tensor: Tensor, wide: int) -> Laid:
+    return Laid(tensor, (tensor.numel() // wide, wide))
 
 
 def _embedding(call: Call) -> Form | None:
     table, picks, out = *call.args[:2], call.outputs[0]
     if not all(t.is_contiguous() for t in (table, picks, out)):
         return None
-    return loops.take_rows, [Rows(table, tuple(table.shape)), _flat(picks), _by(out, table.shape[1])]
+    return loops.take_rows, [Laid(table, tuple(table.shape)), _flat(picks), _by(out, table.shape[1])]
 
 
 def _embedding_back(call: Call) -> Form | None:
@@ -126,7 +126,7 @@ def _embedding_back(call: Call) -> Form | None:
     out = call.outputs[0]
     if padding >= 0 or by_frequency or not all(t.is_contiguous() for t in (errors, picks)):
         return None
-    return loops.add_rows, [_by(errors, out.shape[1]), _flat(picks), Rows(out, tuple(out.shape))]
+    return loops.add_rows, [_by(errors, out.shape[1]), _flat(picks), Laid(out, tuple(out.shape))]
 
 
 FORMS: dict[OpOverload, Callable[[Call], Form | None]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-import random
+import sys
 from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any
@@ -42,7 +42,13 @@ def _assigns_globals(code: CodeType) -> bool:
 def python_state(*parts: object) -> object:
     """What a forward pass in Python can change, to be compared: attributes, and the generators of Python and numpy."""
     numbers: Any = np.random.get_state()
-    return random.getstate(), numbers[1].tobytes(), numbers[2:], [_plain(part, DEPTH) for part in parts]
+    draws: Any = sys.modules.get("random")  # read, never drawn from
+    return (
+        draws and draws.getstate(),
+        numbers[1].tobytes(),
+        numbers[2:],
+        [_plain(part, DEPTH) for part in parts],
+    )
 
 
 def _plain(value: Any, depth: int) -> object:
