@@ -26,7 +26,7 @@ from fedpace.vector import Vector
 
 if TYPE_CHECKING:
     from fedpace.compute.protocol import Request
-    from fedpace.tasks.captured import Replay, Replays
+    from fedpace.tasks.captured import ReplayedPass, Replays
 
 TRIED = 2  # samples of the batch that shows whether a module can be replayed
 
@@ -109,12 +109,14 @@ class AutogradSteps:
             self._kept = KeptState(local, self.flat)
         return self._kept
 
-    def _plan(self, request: Request) -> Replay | None:
+    def _plan(self, request: Request) -> ReplayedPass | None:
         """For full batches; the others, which may be of any size, are left to autograd."""
         size = request.local.batch_size
         return None if self._replays is None or size is None else self._replays.plan(size)
 
-    def _gradients(self, request: Request, examples: Examples, plan: Replay | None) -> Callable[[], Tensor]:
+    def _gradients(
+        self, request: Request, examples: Examples, plan: ReplayedPass | None
+    ) -> Callable[[], Tensor]:
         """The stochastic gradient of every next batch, at what the vector holds then."""
         batches = self._batches(request, examples)
         if plan is not None:
@@ -124,7 +126,7 @@ class AutogradSteps:
             return lambda: scale.gradient(partial(self._loss, next(batches)))
         return lambda: self.flat.gradient(self._loss(next(batches)))
 
-    def _replayed(self, plan: Replay, batch: Batch) -> Tensor:
+    def _replayed(self, plan: ReplayedPass, batch: Batch) -> Tensor:
         return plan(batch) if plan.takes(batch) else self.flat.gradient(self._loss(batch))
 
     def _batches(self, request: Request, examples: Examples) -> Iterator[Batch]:

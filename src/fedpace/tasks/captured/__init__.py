@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fedpace.tasks.batches import Positions
 from fedpace.tasks.captured.copies import without_copies
-from fedpace.tasks.captured.plan import Replay, planned
+from fedpace.tasks.captured.plan import ReplayedPass, planned
 from fedpace.tasks.captured.purity import python_state, require_plain
 from fedpace.tasks.captured.record import Recording, Unfit, memory, record
 from fedpace.tasks.captured.roles import signature, steps_of
@@ -27,7 +27,7 @@ from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import Objective
 from fedpace.vector import Vector
 
-__all__ = ["Replay", "Replays", "trial_of"]
+__all__ = ["ReplayedPass", "Replays", "trial_of"]
 
 MAX_PARAMETERS = 30_000_000  # beyond it arithmetic is all there is, and a recording holds a second gradient
 TRIALS = 4  # batches, of which a replay must be right on one
@@ -43,10 +43,10 @@ class Replays:
 
     def __init__(self, flat: FlatModule, objective: Objective, trial: Trial, initial: Vector) -> None:
         self.flat, self.objective, self._trial, self._initial = flat, objective, trial, initial
-        self._plans: dict[int, Replay | None] = {}
+        self._plans: dict[int, ReplayedPass | None] = {}
         self.reason = ""  # why there are none
 
-    def plan(self, size: int) -> Replay | None:
+    def plan(self, size: int) -> ReplayedPass | None:
         """For batches of `size` samples; the parameters and buffers of the module are then the initial ones."""
         if size not in self._plans:
             if len(self._plans) == MAX_PLANS:
@@ -54,7 +54,7 @@ class Replays:
             self._plans[size] = self._made(size)
         return self._plans[size]
 
-    def _made(self, size: int) -> Replay | None:
+    def _made(self, size: int) -> ReplayedPass | None:
         try:
             return self._tried(size)
         except Unfit as why:
@@ -63,7 +63,7 @@ class Replays:
             self.reason = f"{type(error).__name__}: {error}"
         return None
 
-    def _tried(self, size: int) -> Replay:
+    def _tried(self, size: int) -> ReplayedPass:
         if self.flat.layout.size > MAX_PARAMETERS:
             raise Unfit("it is large")
         require_plain(self.flat.module)
@@ -88,7 +88,7 @@ class Replays:
                 raise Unfit("its forward pass changes attributes")
         return recording
 
-    def _check(self, plan: Replay, batches: Iterable[Batch]) -> None:
+    def _check(self, plan: ReplayedPass, batches: Iterable[Batch]) -> None:
         """A replay must give the gradient of autograd.
 
         On one batch is enough: on others a unit may lie so near the kink of a ReLU that rounding decides.
@@ -96,7 +96,7 @@ class Replays:
         if not any(self._agrees(plan, batch) for batch in batches):
             raise Unfit("a replay differs from autograd")
 
-    def _agrees(self, plan: Replay, batch: Batch) -> bool:
+    def _agrees(self, plan: ReplayedPass, batch: Batch) -> bool:
         self.flat.reset(self._initial)
         with self.flat.device.seeded(0):
             found = plan(batch).clone()

@@ -17,7 +17,7 @@ from fedpace.tasks.captured.record import Call, Geometry, Recording, geometry, m
 NOTHING = torch.empty(0).untyped_storage()
 
 
-class Replay:
+class ReplayedPass:
     """The gradient of a loss on batches of one shape, written to the vector `gradient`."""
 
     def __init__(self, batch: list[Tensor], steps: list[Step], gradient: Tensor) -> None:
@@ -37,9 +37,9 @@ class Replay:
 
 
 @torch.no_grad()
-def planned(recording: Recording, calls: list[Call], gradient: Tensor, slots: list[Tensor]) -> Replay:
+def planned(recording: Recording, calls: list[Call], gradient: Tensor, slots: list[Tensor]) -> ReplayedPass:
     """`slots` are the parts of `gradient` in the parameters' shapes."""
-    return Replay(
+    return ReplayedPass(
         list(tensors(recording.batch)), Planner(calls, recording.gradients, slots).steps(), gradient
     )
 
