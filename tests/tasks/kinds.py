@@ -34,10 +34,10 @@ SOLVING = {
     "cnn": "unrolled convolutions",
     "tanh": "compiled steps",
     "dropout": "compiled steps",
-    "softplus": "autograd steps",
-    "batch norm": "autograd steps",
+    "softplus": "replayed steps",
+    "batch norm": "replayed steps",
     "augmented": "autograd steps",
-    "gru": "autograd steps",
+    "gru": "replayed steps",
 }
 RULES: dict[str, dict[str, Any]] = {
     "plain": {},

@@ -104,6 +104,12 @@ class FlatModule:
         ]
         return torch.cat(pieces, out=self._gradient)
 
+    def gradient_memory(self) -> tuple[Tensor, list[Tensor]]:
+        """The buffer of `gradient`, and its parts in the parameters' shapes."""
+        at, whole = self.layout.offsets, self._gradient
+        parts = zip(self.parameters, at, at[1:], strict=False)
+        return whole, [whole[low:high].view(p.shape) for p, low, high in parts]
+
     def _adopt(self) -> None:
         """Move every parameter's storage into the vector, and all else to the device."""
         at = self.layout.offsets

@@ -142,7 +142,7 @@ class TorchTask:
     @property
     def solving(self) -> str:
         """How local steps are computed, in two words."""
-        steps = "autograd steps" if self._solver is None else self._solver.name
+        steps = self._autograd.name if self._solver is None else self._solver.name
         return steps + self.device.label
 
     @property
@@ -154,14 +154,14 @@ class TorchTask:
         """delta = y_end - y_start, the fastest way; equal to `reference` within rounding."""
         data = self.client_data(request.data)
         able = self._able(request, data)
-        return self.reference(request) if able is None else able.solve(request, data)
+        return self._stepped(request, None)[0] if able is None else able.solve(request, data)
 
     def train_until(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
         """(delta, steps taken), stopped between two steps: bit-identical to `solve` with that many steps."""
         data = self.client_data(request.data)
         able = self._able(request, data)
         if able is None:
-            return self._reference(request, stopped)
+            return self._stepped(request, stopped)
         return able.train_until(request, data, stopped)
 
     def _able(self, request: Request, data: Examples) -> Solver | None:
@@ -229,13 +229,13 @@ class TorchTask:
 
     def reference(self, request: Request) -> Vector:
         """delta = y_end - y_start by the reference loop: one batch, one gradient, one step."""
-        delta, _ = self._reference(request, None)
+        delta, _ = self._stepped(request, None, replay=False)
         return delta
 
-    def _reference(self, request: Request, stopped: Stopped | None) -> tuple[Vector, int]:
+    def _stepped(self, request: Request, stopped: Stopped | None, replay: bool = True) -> tuple[Vector, int]:
         steps = self._autograd
         with self.device.session(describe([request])), self._randomness(request):
-            return steps.train(request, lambda: self._data_here(request.data), stopped)
+            return steps.train(request, lambda: self._data_here(request.data), stopped, replay)
 
     @cached_property
     def _autograd(self) -> AutogradSteps:
@@ -243,7 +243,7 @@ class TorchTask:
             return AutogradSteps(self._flat, self.objective)
         with self.device.seeded(0):
             self._flat.reset(self._given)
-            return AutogradSteps(self._flat, self.objective, trial=self.client_data(0))
+            return AutogradSteps(self._flat, self.objective, (self.client_data(0), self._given))
 
     @contextmanager
     def _randomness(self, request: Request) -> Iterator[None]:

@@ -27,7 +27,8 @@ WORK = {  # workloads by what is typed
     "async": ("W4", "W4d"),
     "W5": ("W5",),
     "W6": ("W6",),
-    "W7": ("W7", "W7r"),
+    "W7": ("W7",),
+    "W7r": ("W7r",),
 }
 WHAT = (*WORK, "server", "codecs", "robust", "scale", "memory", "device", "startup", "tune")
 USUAL = ("W1", "W2", "W3", "async", "startup")
@@ -63,7 +64,7 @@ def command(args: argparse.Namespace) -> int:
 
     W1, W2, W3, async   local training: fedpace and a plain torch loop in alternation; ratios are to the loop
                         in two processes
-    W5, W6, W7          the same for user-defined modules: tanh MLP, transformer, ResNet (and ResNet-18)
+    W5, W6, W7, W7r     the same for user-defined modules: tanh MLP, transformer, ResNet, ResNet-18 (ten minutes)
     server, codecs      a server step of 100 million parameters against streaming the same bytes; codecs
                         against one copy
     robust              the robust rules on 100 updates of 10 million parameters (--updates, --parameters), against
