@@ -19,15 +19,19 @@ from fedpace.reproduce.experiment import (
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way_study import (
     LAST,
+    LAZINESS,
     LAZY,
     PLACES,
+    PUBLISHED,
     RATES,
     TUNING,
     UNCOMPRESSED,
     VARIED,
     beds,
     cells,
+    grids,
     judging,
+    laziness,
     tuned,
     tuning,
 )
@@ -46,7 +50,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
     return [
         *(_goal(results, place) for place in PLACES),
         *(_published(results, place) for place in PLACES),
-        *(_lazy(results, bed) for bed in TUNING),
+        *(_lazy(results, bed) for bed in LAZINESS),
     ]
 
 
@@ -69,7 +73,7 @@ def _goal(results: Results, place: str) -> Finding:
 
 def _published(results: Results, place: str) -> Finding:
     claim = f"at equal bytes ahead of the published two-way method ({place})"
-    ours, theirs = judging(place, "two_way"), judging(place, "FedBNLACA 1/24")
+    ours, theirs = judging(place, "two_way"), judging(place, PUBLISHED)
     if not results.have(ours, theirs):
         return not_run(claim, OWN)
     [gap] = _gaps(results, ours, [theirs])
@@ -101,10 +105,11 @@ def _ratios(results: Results, more: str, less: str) -> str:
 
 def _lazy(results: Results, bed: str) -> Finding:
     claim = f"a lazy uplink ({LAZIEST}) skips {SKIPPED:.0%} at no more than {MARGIN} points ({bed})"
-    base, lazy = tuning(bed, "base"), tuning(bed, LAZIEST)
+    base, lazy = laziness(bed, "never"), laziness(bed, LAZIEST)
     if not results.have(base, lazy):
         return not_run(claim, OWN)
-    ran = {label: tuning(bed, label) for label in LAZY if results.have(tuning(bed, label))}
+    names = {label: laziness(bed, label) for label in LAZY if label != "never"}
+    ran = {label: name for label, name in names.items() if results.have(name)}
     gaps = dict(zip(ran, (-gap for gap in _gaps(results, base, list(ran.values()))), strict=True))
     fired = {label: results.spread(name, _skipped).mean for label, name in ran.items()}
     text = "; ".join(f"{label}: {fired[label]:.0%} skipped, {gaps[label]:+.2f} points" for label in ran)
@@ -127,6 +132,7 @@ def tables(edition: str, results: Results) -> list[Table]:
     found = [
         _table(results, f"Tuning: {bed}", list(tuned(edition, bed)), tuning, bed) for bed in beds(edition)
     ]
+    found += [_table(results, f"Lazy uplinks: {bed}", list(LAZY), laziness, bed) for bed in LAZINESS]
     found += [_table(results, f"Judging: {place}", list(RATES), judging, place) for place in PLACES]
     return [table for table in found if table.rows]
 
@@ -194,7 +200,7 @@ EXPERIMENT = Reproduction(
     source="our own study; no paper",
     summary="Which codec, momentum, rate, memory and threshold two_way should have, found on tasks that no page "
     "shows, and what the choice is worth on those that the pages show.",
-    procedure=Procedure(cells, findings, tables, pictures),
+    procedure=Procedure(cells, findings, tables, pictures, grids),
     notes={"quick": QUICK},
     settings={
         "quick": (SettingRow("scale", OWN, "20 or 30 clients, 10 in a round, 40 or 60 rounds"), *_COMMON),

@@ -23,8 +23,8 @@ from fedpace.vector import Vector
 FINEST = 12  # octaves between the largest entry and the smallest step
 MOST_LEVEL = (1 << FINEST) + 1
 PER_OCTAVE = 64  # steps between s and 2 s
-TRIES, CLOSE = 9, 0.004  # steps tried, and the share of the bits that may be left over
-SLOPE = 0.75  # bits per entry that an octave of the step costs, about
+TRIES, CLOSE = 9, 0.008  # steps tried, and the share of the bits that may be left over
+SLOPE = 0.8  # bits per entry that an octave of the step costs, about
 WINDOW = 1 << 14  # entries of a tensor that its lag is found in
 NEAREST, FARTHEST = 3, 1024  # lags: the two entries before are looked at anyway
 LAG = np.dtype("<u2")
@@ -123,12 +123,10 @@ def _lag(v: Vector) -> int:
 def _dithered(v: Vector, seed: int, name: str) -> Quantiser:
     from fedpace.link.codecs import levels
 
-    u = _dither(seed, v.size)
-
     def quantise(step: float) -> Levels:
         sent = _sent_step(step, v, name)
         q = np.empty(v.size, np.int32)
-        levels.with_dither(v, u, float(sent[0]), q)
+        levels.with_dither(v, np.uint64(seed), float(sent[0]), q)
         return Levels(q, sent, seed)
 
     return quantise
@@ -148,14 +146,6 @@ def _with_dead_zone(v: Vector, name: str) -> Quantiser:
     return quantise
 
 
-def _dither(seed: int, size: int) -> npt.NDArray[np.float64]:
-    from fedpace.link.codecs import levels
-
-    u = np.empty(size)
-    levels.dither(np.uint64(seed), u)
-    return u
-
-
 def _sent_step(step: float, v: Vector, name: str) -> Vector:
     """The step as it will be read; never zero."""
     sent = values.as_sent(np.array([step], v.dtype), name)
@@ -171,15 +161,17 @@ def _decoded(found: Levels) -> Vector:
         first, rest = map(float, found.scales[1:])
         levels.with_means(found.q, step, first, rest, largest, out)
     else:
-        levels.without_dither(found.q, _dither(found.seed, out.size), step, largest, out)
+        levels.without_dither(found.q, np.uint64(found.seed), step, largest, out)
     return out
 
 
 def _contracts(v: Vector, found: Levels) -> bool:
-    """Whether the bound on the error holds, in units in which no square overflows."""
-    top = _top(v)
-    before, after = v / top, (v - _decoded(found)) / top
-    return bool(after @ after <= (1 - 1 / v.size) * (before @ before))
+    """Whether dithered levels keep the bound on the error."""
+    from fedpace.link.codecs import levels
+
+    step, seed = float(found.scales[0]), np.uint64(found.seed or 0)
+    whole, error = levels.dithered_squares(v, found.q, seed, step, _top(v))
+    return error <= (1 - 1 / v.size) * whole
 
 
 # ---------------------------------------------------------------- the step
@@ -191,13 +183,14 @@ def _finest(v: Vector, quantise: Quantiser, most: int, tensors: Tensors) -> tupl
     if top == 0:
         return None
     low, high, k = -1, FINEST * PER_OCTAVE + 1, _first_guess(v, top)
+    bytes_per_k = SLOPE * v.size / 8 / PER_OCTAVE
     for _ in range(TRIES):
         found = _coded(quantise(top * 2.0 ** (-k / PER_OCTAVE)), tensors)
         left = most - found[1].size
         low, high, best = (k, high, found) if left >= 0 else (low, k, best)
         if high - low <= 1 or 0 <= left <= CLOSE * most:
             break
-        k += round(left * 8 / v.size / SLOPE * PER_OCTAVE)
+        k += math.floor((left - CLOSE / 2 * most) / bytes_per_k)
         k = min(max(k, low + 1), high - 1)
     return best
 

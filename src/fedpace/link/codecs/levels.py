@@ -17,28 +17,37 @@ UNIT = 2.0**-53
 
 
 @compiled
-def dither(seed: np.uint64, u: Array) -> None:
-    """u_i uniform in [-1/2, 1/2), a function of the seed and i alone: SplitMix64 (Steele, Lea & Flood 2014)."""
-    for i in range(u.size):
-        z = ((seed << WORD) + np.uint64(i) + np.uint64(1)) * GOLDEN
-        z = (z ^ (z >> A)) * MIX
-        z = (z ^ (z >> B)) * STIR
-        z ^= z >> C
-        u[i] = np.int64(z >> LOST) * UNIT - 0.5
+def dither(seed: np.uint64, i: int) -> float:
+    """u_i, uniform in [-1/2, 1/2), from the seed and i alone: SplitMix64 (Steele, Lea & Flood 2014)."""
+    z = ((seed << WORD) + np.uint64(i) + np.uint64(1)) * GOLDEN
+    z = (z ^ (z >> A)) * MIX
+    z = (z ^ (z >> B)) * STIR
+    z ^= z >> C
+    return float(np.int64(z >> LOST) * UNIT - 0.5)
 
 
 @compiled
-def with_dither(v: Array, u: Array, step: float, q: Array) -> None:
+def with_dither(v: Array, seed: np.uint64, step: float, q: Array) -> None:
     """q = round(v/step + u)."""
     for i in range(v.size):
-        q[i] = np.int32(np.floor(v[i] / step + u[i] + 0.5))
+        q[i] = np.int32(np.floor(v[i] / step + dither(seed, i) + 0.5))
 
 
 @compiled
-def without_dither(q: Array, u: Array, step: float, largest: float, out: Array) -> None:
+def without_dither(q: Array, seed: np.uint64, step: float, largest: float, out: Array) -> None:
     """(q - u) step, cut off at the largest number."""
     for i in range(q.size):
-        out[i] = min(max((q[i] - u[i]) * step, -largest), largest)
+        out[i] = min(max((q[i] - dither(seed, i)) * step, -largest), largest)
+
+
+@compiled
+def dithered_squares(v: Array, q: Array, seed: np.uint64, step: float, unit: float) -> tuple[float, float]:
+    """||v||^2 and ||(q - u) step - v||^2 in units in which neither overflows."""
+    whole, error = 0.0, 0.0
+    for i in range(v.size):
+        whole += (v[i] / unit) ** 2
+        error += (((q[i] - dither(seed, i)) * step - v[i]) / unit) ** 2
+    return whole, error
 
 
 @compiled
