@@ -129,7 +129,7 @@ def _payload(fields: Fields, sizes: tuple[int, ...]) -> list[Any]:
 def _coded(fields: Fields, sizes: tuple[int, ...]) -> list[Any]:
     seed, lags, q = fields.codes
     tensors = entropy.Tensors(np.cumsum((0, *sizes)), np.array(lags, entropy.LAG))
-    code = entropy.write_code(np.array(q, np.int32), tensors)
+    code = entropy.write_code(np.array(q, entropy.LEVEL), tensors)
     return [b"".join(map(entropy.SEED.pack, seed)), tensors.lags, code]
 
 

@@ -55,7 +55,7 @@ def step_of(frame: bytes, size: int) -> float:
 @given(st.lists(st.integers(-MOST_LEVEL, MOST_LEVEL) | st.integers(-2, 2), max_size=300), st.data())
 @settings(deadline=None)
 def test_integers_are_read_as_they_were_written(numbers: list[int], data: st.DataObject) -> None:
-    q = np.array(numbers, np.int32)
+    q = np.array(numbers, np.int16)
     cut = data.draw(st.integers(0, q.size))
     lags = [data.draw(st.integers(NEAREST, FARTHEST)) for _ in range(2)]
     tensors = Tensors(np.array([0, cut, q.size]), np.array(lags, LAG))
@@ -74,7 +74,7 @@ def test_bytes_are_read_only_if_they_are_the_ones_that_are_written(code: bytes, 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=60), st.data())
 @settings(deadline=None)
 def test_a_code_with_a_byte_changed_is_another_code_or_none(numbers: list[int], data: st.DataObject) -> None:
-    q, tensors = np.array(numbers, np.int32), one_tensor(len(numbers))
+    q, tensors = np.array(numbers, np.int16), one_tensor(len(numbers))
     code = bytearray(write_code(q, tensors).tobytes()) or bytearray(1)
     code[data.draw(st.integers(0, len(code) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(FrameError):
@@ -85,18 +85,18 @@ def test_a_code_with_a_byte_changed_is_another_code_or_none(numbers: list[int], 
 def test_a_code_is_as_long_as_the_entropy_of_independent_integers(zeros: float) -> None:
     """H = entropy of (-1, 0, 1), plus what it costs to learn the probabilities and to follow their last 255 draws."""
     d, p = 1 << 16, (1 - zeros) / 2
-    q = rng().choice([-1, 0, 1], size=d, p=[p, zeros, p]).astype(np.int32)
+    q = rng().choice([-1, 0, 1], size=d, p=[p, zeros, p]).astype(np.int16)
     entropy = -(zeros * math.log2(zeros) + 2 * p * math.log2(p)) * d / 8
     assert entropy < write_code(q, one_tensor(d)).size < 1.01 * entropy + 100
 
 
 def test_stripes_cost_next_to_nothing_once_the_lag_is_known() -> None:
-    q = np.tile(rng().integers(-1, 2, 28), 400).astype(np.int32)
+    q = np.tile(rng().integers(-1, 2, 28), 400).astype(np.int16)
     assert write_code(q, one_tensor(q.size, 28)).size < 0.25 * write_code(q, one_tensor(q.size, 5)).size
 
 
 def test_zeros_take_a_few_bytes() -> None:
-    assert write_code(np.zeros(100_000, np.int32), one_tensor(100_000)).size < 15
+    assert write_code(np.zeros(100_000, np.int16), one_tensor(100_000)).size < 15
 
 
 # ---------------------------------------------------------------- dither
@@ -150,7 +150,7 @@ def test_where_dither_would_leave_more_than_it_sends_it_is_left_out() -> None:
 
 def test_entries_are_rounded_up_from_thirteen_twentieths_of_a_step() -> None:
     """0.64 -> 0, 0.66 and 1.5 -> 1, 1.7 -> 2, 3.6 -> 3: means 1.08 and (1.7 - 2 + 3.6 - 3) / 2."""
-    v, q, out = np.array([0.64, -0.66, 1.5, 1.7, -3.6]), np.empty(5, np.int32), np.empty(5)
+    v, q, out = np.array([0.64, -0.66, 1.5, 1.7, -3.6]), np.empty(5, np.int16), np.empty(5)
     first, rest = levels.with_dead_zone(v, 1.0, q)
     assert q.tolist() == [0, -1, 1, 2, -3] and (first, rest) == pytest.approx((1.08, 0.15))
     levels.with_means(q, 1.0, first, rest, 10.0, out)

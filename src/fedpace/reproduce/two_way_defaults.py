@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 MARGIN, SHARE, SKIPPED = 0.5, 20, 0.2  # points, of the bytes, of the uploads
 SIDES = ("up", "down")
-LAZIEST = "lazy 1.5"  # the one that is judged; the others are shown beside it
+LAZIEST = "lazy 1.2"
 
 # ---------------------------------------------------------------- findings
 

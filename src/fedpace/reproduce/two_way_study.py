@@ -95,22 +95,18 @@ VARIED: Mapping[str, Settings] = {
     "flat": {"per_tensor": False},
     "EF21": {"memory": "ef21"},
 }
-LAZY: Mapping[str, Settings] = {
-    "never": {},
-    "lazy 1.3": {"tau": 1.3},
-    "lazy 1.5": {"tau": 1.5},
-    "lazy EF21 0.5": {"memory": "ef21", "tau": 0.5},
-}
+LAZY: Mapping[str, Settings] = {"never": {}, "lazy 1.2": {"tau": 1.2}}
 ADAPTIVE = "FedAMS, eps 1e-7"
 BASELINES = {"FedAvg": (1.0,), "FedAMS": (0.1, 0.3), ADAPTIVE: (0.003, 0.01, 0.03)}
 PUBLISHED = "FedBNLACA 1/24"
 RATES = {
-    "two_way": (0.005, 0.01),
+    "two_way": (0.003, 0.01),
     ADAPTIVE: (0.003, 0.01),
     "FedAMS": (0.1, 0.3),
-    "FedAdam": (0.01, 0.03),
+    "FedAdam": (0.003, 0.01, 0.03),
     PUBLISHED: (0.03, 0.1),
 }
+ADAM_EPS = (", eps 1e-3", ", eps 1e-7")
 UNCOMPRESSED = (ADAPTIVE, "FedAMS", "FedAdam")
 FULL_SIZE = {"quick": 1, "full": 5}  # times the clients, and times those of a round
 
@@ -143,11 +139,14 @@ def tuned_at(place: str) -> str:
 
 
 def grid_of(edition: str, place: str, method: str) -> Grid:
-    def cell(rate: float, _: str) -> Cell:
-        rule = _method(edition, place, method, rate)
-        return replace(_cell(f"rate {place}: {method} {rate:g}", rule, PLACES[place], edition), seeds=1)
+    def cell(rate: float, other: str) -> Cell:
+        rule = _method(edition, place, method, rate, other)
+        return replace(
+            _cell(f"rate {place}: {method} {rate:g}{other}", rule, PLACES[place], edition), seeds=1
+        )
 
-    return Grid(f"{place}: {method}", RATES[method], cell, final_accuracy(LAST))
+    others = ADAM_EPS if method == "FedAdam" else ("",)
+    return Grid(f"{place}: {method}", RATES[method], cell, final_accuracy(LAST), others)
 
 
 def beds(edition: str) -> dict[str, TaskBed]:
@@ -182,21 +181,21 @@ def _laziness(name: str) -> list[Cell]:
     return [_cell(laziness(name, label), rule, bed, "quick") for label, rule in rules.items()]
 
 
-def _method(edition: str, place: str, method: str, rate: float) -> Algorithm:
+def _method(edition: str, place: str, method: str, rate: float, other: str) -> Algorithm:
     work = _scaled(PLACES[place].work, edition)
     if method == "two_way":
         return algorithms.two_way(**{**BASE, **work, "server_lr": rate})
     if method == PUBLISHED:
         top = "topk:1/24"
         return algorithms.fedbnlaca(server_lr=rate, codec=top, down_codec=top, tau=0.8, **work)
+    if method == "FedAdam":
+        return algorithms.fedadam(server_lr=rate, eps=float(other.split()[-1]), **work)
     return _uncompressed(method, rate, work)
 
 
 def _uncompressed(method: str, rate: float, work: Settings) -> Algorithm:
     if method == "FedAvg":
         return algorithms.fedavg(server_lr=rate, **work)
-    if method == "FedAdam":
-        return algorithms.fedadam(server_lr=rate, **work)
     return algorithms.fedams(server_lr=rate, eps=1e-7 if method == ADAPTIVE else 1e-3, **work)
 
 

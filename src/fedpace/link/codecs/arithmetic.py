@@ -38,7 +38,7 @@ def contexts_of(q: Array, i: int, low: int, lag: int) -> tuple[int, int, int]:
     before = q[i - 2] if i - 2 >= low else 0
     above = q[i - lag] if i - lag >= low else 0
     a, b, c = min(2, abs(left)), min(2, abs(above)), min(2, abs(before))
-    sign = 3 * (1 + np.sign(left)) + 1 + np.sign(above)
+    sign = 4 + 3 * ((left > 0) - (left < 0)) + (above > 0) - (above < 0)
     near = min(3, max(a, b) + (1 if a + b > 2 else 0))
     return ZERO + 9 * a + 3 * b + c, SIGN + sign, MAGNITUDE + DEPTH * near
 
@@ -59,10 +59,7 @@ def put(to: Writer, out: Array, p: int, one: int) -> Writer:
     """Narrow the interval to this decision's part; settled bytes go out, those that find no room are counted."""
     low, high, at = to
     middle = low + ((high - low) >> 16) * p
-    if one:
-        high = middle
-    else:
-        low = middle + 1
+    low, high = (low, middle) if one else (middle + 1, high)
     while (low ^ high) >> FIRST_BYTE == 0:
         if at < out.size:
             out[at] = high >> FIRST_BYTE
@@ -140,10 +137,7 @@ def get(source: Reader, data: Array, p: int) -> tuple[int, Reader]:
     low, high, at, value = source
     middle = low + ((high - low) >> 16) * p
     one = 1 if value <= middle else 0
-    if one:
-        high = middle
-    else:
-        low = middle + 1
+    low, high = (low, middle) if one else (middle + 1, high)
     while (low ^ high) >> FIRST_BYTE == 0:
         low = (low << 8) & TOP
         high = (high << 8) & TOP | 255

@@ -28,6 +28,7 @@ SLOPE = 0.8  # bits per entry that an octave of the step costs, about
 WINDOW = 1 << 14  # entries of a tensor that its lag is found in
 NEAREST, FARTHEST = 3, 1024  # lags: the two entries before are looked at anyway
 LAG = np.dtype("<u2")
+LEVEL = np.int16  # of MOST_LEVEL at most
 SEED = struct.Struct("<I")
 
 Ints = npt.NDArray[np.integer]
@@ -84,12 +85,14 @@ class EntropyCoded(PerTensor):
         bounds = np.array(groups.bounds(self._sizes(v.size)))
         tensors = Tensors(bounds, np.array([_lag(v[low:high]) for low, high in pairwise(bounds)], LAG))
         most = math.ceil(self.bits * v.size / 8)
-        if self.dither:
-            fine = _finest(v, _dithered(v, int(rng.integers(1 << 32)), name), most, tensors)
-            if fine is not None and _contracts(v, fine[0]):
-                return _write(*fine, tensors, name)
-        zone = _with_dead_zone(v, name)
-        return _write(*(_finest(v, zone, most, tensors) or _coded(zone(_top(v)), tensors)), tensors, name)
+        if self.dither and v.any():
+            quantise = _dithered(v, int(rng.integers(1 << 32)), name)
+            step, code = _finest(v, quantise, most, tensors)
+            if code.size <= most and _contracts(v, levels := quantise(step)):
+                return _write(levels, code, tensors, name)
+        quantise = _with_dead_zone(v, name)
+        step, code = _finest(v, quantise, most, tensors)
+        return _write(quantise(step), code, tensors, name)
 
     def decode(self, frame: bytes, size: int) -> Vector:
         found, _ = read(frame, self._sizes(size))
@@ -125,7 +128,7 @@ def _dithered(v: Vector, seed: int, name: str) -> Quantiser:
 
     def quantise(step: float) -> Levels:
         sent = _sent_step(step, v, name)
-        q = np.empty(v.size, np.int32)
+        q = np.empty(v.size, LEVEL)
         levels.with_dither(v, np.uint64(seed), float(sent[0]), q)
         return Levels(q, sent, seed)
 
@@ -137,9 +140,9 @@ def _with_dead_zone(v: Vector, name: str) -> Quantiser:
 
     def quantise(step: float) -> Levels:
         if step == 0:
-            return Levels(np.zeros(v.size, np.int32), np.zeros(3, v.dtype), None)
+            return Levels(np.zeros(v.size, LEVEL), np.zeros(3, v.dtype), None)
         sent = _sent_step(step, v, name)
-        q = np.empty(v.size, np.int32)
+        q = np.empty(v.size, LEVEL)
         means = levels.with_dead_zone(v, float(sent[0]), q)
         return Levels(q, np.append(sent, values.as_sent(np.array(means, v.dtype), name)), None)
 
@@ -177,32 +180,29 @@ def _contracts(v: Vector, found: Levels) -> bool:
 # ---------------------------------------------------------------- the step
 
 
-def _finest(v: Vector, quantise: Quantiser, most: int, tensors: Tensors) -> tuple[Levels, Bytes] | None:
-    """The levels of the smallest step max|v| 2^(-k/64) whose code has at most so many bytes, as far as it is sought."""
+def _finest(v: Vector, quantise: Quantiser, most: int, tensors: Tensors) -> tuple[float, Bytes]:
+    """The smallest step max|v| 2^(-k/64) whose code has at most so many bytes, as far as it is sought, and the code."""
     top, best = _top(v), None
-    if top == 0:
-        return None
     low, high, k = -1, FINEST * PER_OCTAVE + 1, _first_guess(v, top)
     bytes_per_k = SLOPE * v.size / 8 / PER_OCTAVE
     for _ in range(TRIES):
-        found = _coded(quantise(top * 2.0 ** (-k / PER_OCTAVE)), tensors)
-        left = most - found[1].size
-        low, high, best = (k, high, found) if left >= 0 else (low, k, best)
+        step = top * 2.0 ** (-k / PER_OCTAVE)
+        code = write_code(quantise(step).q, tensors)
+        left = most - code.size
+        low, high, best = (k, high, (step, code)) if left >= 0 else (low, k, best)
         if high - low <= 1 or 0 <= left <= CLOSE * most:
             break
         k += math.floor((left - CLOSE / 2 * most) / bytes_per_k)
         k = min(max(k, low + 1), high - 1)
-    return best
+    return best or (top, write_code(quantise(top).q, tensors))
 
 
 def _first_guess(v: Vector, top: float) -> int:
     """The step of about the size of the vector's root mean square."""
+    if top == 0:
+        return 0
     scaled = v / top
     return round(-PER_OCTAVE / 2 * math.log2(float(scaled @ scaled) / v.size))
-
-
-def _coded(found: Levels, tensors: Tensors) -> tuple[Levels, Bytes]:
-    return found, write_code(found.q, tensors)
 
 
 # ---------------------------------------------------------------- frames
@@ -222,7 +222,7 @@ def read_code(code: Bytes, tensors: Tensors) -> Ints:
     """The integers that `write_code` wrote; FrameError for bytes that it did not."""
     from fedpace.link.codecs import arithmetic
 
-    q = np.empty(int(tensors.bounds[-1]), np.int32)
+    q = np.empty(int(tensors.bounds[-1]), LEVEL)
     if not arithmetic.read_integers(code, tensors.bounds, tensors.lags, MOST_LEVEL, q):
         raise FrameError("CODED: not a code of levels")
     return q
