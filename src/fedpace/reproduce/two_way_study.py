@@ -99,6 +99,7 @@ LAZY: Mapping[str, Settings] = {"never": {}, "lazy 1.2": {"tau": 1.2}}
 ADAPTIVE = "FedAMS, eps 1e-7"
 BASELINES = {"FedAvg": (1.0,), "FedAMS": (0.1, 0.3), ADAPTIVE: (0.003, 0.01, 0.03)}
 PUBLISHED = "FedBNLACA 1/24"
+WITH_ADAM = "two_way, Adam"  # the server optimizer of FedAdam, with its settings
 RATES = {
     "two_way": (0.003, 0.01),
     ADAPTIVE: (0.003, 0.01),
@@ -119,12 +120,22 @@ def cells(edition: str, known: Results) -> list[Cell]:
     every = [cell for bed in beds(edition) for cell in _tuning(edition, bed)]
     every += [cell for bed in LAZINESS for cell in _laziness(bed)]
     every += [cell for grid in grids(edition) for cell in grid.cells()]
-    return every + [
-        _cell(judging(place, method), chosen.algorithm, PLACES[place], edition)
-        for place in PLACES
-        for method in RATES
-        if (chosen := grid_of(edition, tuned_at(place), method).chosen(known)) is not None
-    ]
+    for place in PLACES:
+        every += [
+            _cell(judging(place, method), rule, PLACES[place], edition)
+            for method, rule in _judged(edition, place, known).items()
+        ]
+    return every
+
+
+def _judged(edition: str, place: str, known: Results) -> dict[str, Algorithm]:
+    """What is judged at a place, as far as its settings are known."""
+    chosen = {method: grid_of(edition, tuned_at(place), method).chosen(known) for method in RATES}
+    rules = {method: cell.algorithm for method, cell in chosen.items() if cell is not None}
+    if (adam := rules.get("FedAdam")) is not None:
+        work = _scaled(PLACES[place].work, edition)
+        rules[WITH_ADAM] = algorithms.two_way(**{**BASE, **work}, server_opt=adam.server_opt)
+    return rules
 
 
 def grids(edition: str) -> list[Grid]:

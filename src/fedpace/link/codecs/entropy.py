@@ -105,7 +105,8 @@ class EntropyCoded(PerTensor):
 
 
 def _top(v: Vector) -> float:
-    return float(np.abs(v).max(initial=0))
+    """The largest magnitude, without a copy."""
+    return float(max(v.max(initial=0), -v.min(initial=0)))
 
 
 def _lag(v: Vector) -> int:
@@ -260,7 +261,7 @@ def _checked(found: Levels) -> Levels:
     step, first, rest = (*found.scales, 0, 0)[:3]
     if np.signbit(found.scales[:2]).any() or abs(rest) > 1:
         raise FrameError("CODED: a scale is negative or out of range")
-    largest = np.abs(found.q).max(initial=0)
+    largest = max(found.q.max(initial=0), -found.q.min(initial=0))
     vain = (
         (step > 0) != (largest > 0)
         or (first > 0) != (np.abs(found.q) == 1).any()
