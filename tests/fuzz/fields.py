@@ -128,7 +128,7 @@ def _payload(fields: Fields, sizes: tuple[int, ...]) -> list[Any]:
 
 def _coded(fields: Fields, sizes: tuple[int, ...]) -> list[Any]:
     seed, lags, q = fields.codes
-    tensors = entropy.Tensors(np.cumsum((0, *sizes)), np.array(lags, entropy.LAG))
+    tensors = entropy.CodedTensors(np.cumsum((0, *sizes)), np.array(lags, entropy.LAG))
     code = entropy.write_code(np.array(q, entropy.LEVEL), tensors)
     return [b"".join(map(entropy.SEED.pack, seed)), tensors.lags, code]
 

@@ -20,7 +20,7 @@ from fedpace.link.codecs.entropy import (
     LAG,
     MOST_LEVEL,
     NEAREST,
-    Tensors,
+    CodedTensors,
     read,
     read_code,
     write_code,
@@ -41,8 +41,8 @@ def through(codec: EntropyCoded, v: np.ndarray, seed: int = 0) -> np.ndarray:
     return codec.decode(codec.encode(v, np.random.default_rng(seed)), v.size)
 
 
-def one_tensor(size: int, lag: int = NEAREST) -> Tensors:
-    return Tensors(np.array([0, size]), np.array([lag], LAG))
+def one_tensor(size: int, lag: int = NEAREST) -> CodedTensors:
+    return CodedTensors(np.array([0, size]), np.array([lag], LAG))
 
 
 def step_of(frame: bytes, size: int) -> float:
@@ -58,7 +58,7 @@ def test_integers_are_read_as_they_were_written(numbers: list[int], data: st.Dat
     q = np.array(numbers, np.int16)
     cut = data.draw(st.integers(0, q.size))
     lags = [data.draw(st.integers(NEAREST, FARTHEST)) for _ in range(2)]
-    tensors = Tensors(np.array([0, cut, q.size]), np.array(lags, LAG))
+    tensors = CodedTensors(np.array([0, cut, q.size]), np.array(lags, LAG))
     np.testing.assert_array_equal(read_code(write_code(q, tensors), tensors), q)
 
 

@@ -11,6 +11,7 @@ from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way_defaults import LAZIEST, findings
 from fedpace.reproduce.two_way_study import (
+    ADAPTIVE,
     BASE,
     CODECS,
     LAZINESS,
@@ -56,9 +57,9 @@ def test_the_defaults_are_those_that_were_studied() -> None:
 
 
 def test_a_method_is_judged_at_the_best_of_its_rates_once_all_are_known() -> None:
-    assert RATES["two_way"] == (0.005, 0.01)
-    assert judging(PLACE, "two_way") not in names(known("two_way", r0_005=0.7))
-    found = known("two_way", r0_005=0.7, r0_01=0.8)
+    assert RATES["two_way"] == RATES[ADAPTIVE] == (0.003, 0.01)
+    assert judging(PLACE, "two_way") not in names(known("two_way", r0_003=0.7))
+    found = known("two_way", r0_003=0.7, r0_01=0.8)
     assert judging(PLACE, "two_way") in names(found) and judging(PLACE, "FedAMS") not in names(found)
     [judged] = [cell for cell in cells("quick", found) if cell.name == judging(PLACE, "two_way")]
     assert judged.algorithm.server_opt.lr == 0.01
@@ -66,7 +67,7 @@ def test_a_method_is_judged_at_the_best_of_its_rates_once_all_are_known() -> Non
 
 def test_mnist_takes_the_rate_of_its_split() -> None:
     """Not of the other split: grids are on Fashion-MNIST, one for each."""
-    found = names(known("two_way", r0_005=0.8, r0_01=0.7))
+    found = names(known("two_way", r0_003=0.8, r0_01=0.7))
     assert judging("MNIST, iid", "two_way") in found and judging("MNIST, two shards", "two_way") not in found
     assert {grid.name.split(":")[0] for grid in grids("quick")} == {tuned_at(place) for place in PLACES}
 

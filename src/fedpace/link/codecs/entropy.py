@@ -35,7 +35,7 @@ Ints = npt.NDArray[np.integer]
 Bytes = npt.NDArray[np.uint8]
 
 
-class Tensors(NamedTuple):
+class CodedTensors(NamedTuple):
     """How the entries of a vector are coded one after another."""
 
     bounds: Ints  # where each tensor begins, and the end
@@ -83,7 +83,7 @@ class EntropyCoded(PerTensor):
         name = values.type_name(v, None)
         v = values.finite(v if v.dtype.itemsize >= 4 else v.astype(np.float32), "entropy coding")
         bounds = np.array(groups.bounds(self._sizes(v.size)))
-        tensors = Tensors(bounds, np.array([_lag(v[low:high]) for low, high in pairwise(bounds)], LAG))
+        tensors = CodedTensors(bounds, np.array([_lag(v[low:high]) for low, high in pairwise(bounds)], LAG))
         most = math.ceil(self.bits * v.size / 8)
         if self.dither and v.any():
             quantise = _dithered(v, int(rng.integers(1 << 32)), name)
@@ -181,7 +181,7 @@ def _contracts(v: Vector, found: Levels) -> bool:
 # ---------------------------------------------------------------- the step
 
 
-def _finest(v: Vector, quantise: Quantiser, most: int, tensors: Tensors) -> tuple[float, Bytes]:
+def _finest(v: Vector, quantise: Quantiser, most: int, tensors: CodedTensors) -> tuple[float, Bytes]:
     """The smallest step max|v| 2^(-k/64) whose code has at most so many bytes, as far as it is sought, and the code."""
     top, best = _top(v), None
     low, high, k = -1, FINEST * PER_OCTAVE + 1, _first_guess(v, top)
@@ -209,7 +209,7 @@ def _first_guess(v: Vector, top: float) -> int:
 # ---------------------------------------------------------------- frames
 
 
-def write_code(q: Ints, tensors: Tensors) -> Bytes:
+def write_code(q: Ints, tensors: CodedTensors) -> Bytes:
     """The integers in as many bytes as they take."""
     from fedpace.link.codecs import arithmetic
 
@@ -219,7 +219,7 @@ def write_code(q: Ints, tensors: Tensors) -> Bytes:
     return room[:used]
 
 
-def read_code(code: Bytes, tensors: Tensors) -> Ints:
+def read_code(code: Bytes, tensors: CodedTensors) -> Ints:
     """The integers that `write_code` wrote; FrameError for bytes that it did not."""
     from fedpace.link.codecs import arithmetic
 
@@ -229,13 +229,13 @@ def read_code(code: Bytes, tensors: Tensors) -> Ints:
     return q
 
 
-def _write(found: Levels, code: Bytes, tensors: Tensors, name: str) -> bytes:
+def _write(found: Levels, code: Bytes, tensors: CodedTensors, name: str) -> bytes:
     seed = b"" if found.seed is None else SEED.pack(found.seed)
     flags = values.type_flags(name) | (0 if found.seed is None else wire.STOCHASTIC)
     return wire.build(Kind.CODED, values.to_wire(found.scales, name), seed, tensors.lags, code, flags=flags)
 
 
-def read(frame: bytes, sizes: Groups) -> tuple[Levels, Tensors]:
+def read(frame: bytes, sizes: Groups) -> tuple[Levels, CodedTensors]:
     """The fields of a frame; FrameError if no codec wrote it."""
     header = wire.expect(frame, Kind.CODED)
     name = values.sent_type(header, None)
@@ -250,7 +250,7 @@ def read(frame: bytes, sizes: Groups) -> tuple[Levels, Tensors]:
     lags = np.frombuffer(frame, LAG, len(sizes), lags_at)
     if ((lags < NEAREST) | (lags > FARTHEST)).any():
         raise FrameError(f"CODED: a lag is not in {NEAREST}..{FARTHEST}")
-    tensors = Tensors(np.array(groups.bounds(sizes)), lags)
+    tensors = CodedTensors(np.array(groups.bounds(sizes)), lags)
     q = read_code(np.frombuffer(frame, np.uint8, offset=code_at), tensors)
     seed = SEED.unpack_from(frame, seed_at)[0] if dithered else None
     return _checked(Levels(q, scales, seed)), tensors
