@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from fedpace import algorithms
+from fedpace.algorithms.parameters import codec_of
 from fedpace.check import check_codec
 from fedpace.errors import ConfigError, FrameError
-from fedpace.link import EntropyCoded
+from fedpace.link import EntropyCoded, Plain
 from fedpace.link.codecs import levels
 from fedpace.link.codecs.entropy import (
     FARTHEST,
@@ -268,3 +270,14 @@ def test_a_codec_without_dither_takes_no_dithered_frames() -> None:
 def test_bits_that_make_no_sense(bits: object) -> None:
     with pytest.raises(ConfigError, match="EntropyCoded.bits"):
         EntropyCoded(bits)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- by name
+
+
+def test_two_way_may_send_dithered_updates_without_a_memory() -> None:
+    up = algorithms.two_way(codec="dithered:8/5", memory="none").up
+    assert up == Plain(EntropyCoded(1.6))
+    with pytest.raises(ConfigError, match="tau must be zero"):
+        algorithms.two_way(memory="none", tau=1.2)
+    assert codec_of("entropy:1.59") == EntropyCoded(1.59, dither=False)
