@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import fedpace
-from fedpace.link import Codec, Dense, Octaves, TopK
+from fedpace.link import Codec, Dense, EntropyCoded, Octaves, TopK
 from fedpace.pace import Scripted
 from fedpace.vector import Vector
 
@@ -24,6 +24,9 @@ CODECS: dict[str, Codec] = {
     "octaves 1/4": Octaves(1 / 4),
     "ternary 1/4": Octaves(1 / 4, levels=1),
     "octaves 1/8": Octaves(1 / 8),
+    "entropy 1.59": EntropyCoded(1.59, dither=False),
+    "dithered 1.59": EntropyCoded(1.59),
+    "entropy 0.8": EntropyCoded(0.8, dither=False),
 }
 
 

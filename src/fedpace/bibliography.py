@@ -215,6 +215,27 @@ PAPERS = {
             "1905.10988",
         ),
         Paper(
+            "ziv1985",
+            "Jacob Ziv",
+            "On Universal Quantization",
+            "IEEE Transactions on Information Theory",
+            1985,
+        ),
+        Paper(
+            "sullivan1996",
+            "Gary J. Sullivan",
+            "Efficient Scalar Quantization of Exponential and Laplacian Random Variables",
+            "IEEE Transactions on Information Theory",
+            1996,
+        ),
+        Paper(
+            "witten1987",
+            "Ian H. Witten and Radford M. Neal and John G. Cleary",
+            "Arithmetic Coding for Data Compression",
+            "Communications of the ACM",
+            1987,
+        ),
+        Paper(
             "ghadikolaei2021",
             "Hossein Shokri Ghadikolaei and Sebastian Stich and Martin Jaggi",
             "LENA: Communication-Efficient Distributed Learning with Self-Triggered Gradient Uploads",

@@ -75,6 +75,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "TopK": ("stich2018",),
     "ScaledSign": ("karimireddy2019",),
     "Octaves": ("sattler2019", "horvath2019"),
+    "EntropyCoded": ("ziv1985", "sullivan1996", "witten1987"),
     "Accumulate": ("ghadikolaei2021",),
     "Quantize": ("alistarh2017",),
     "ErrorFeedback": ("karimireddy2019",),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedpace.errors import FrameError
+from fedpace.link.codecs import entropy
 from fedpace.link.codecs.octaves import LENGTH, pack_unary, unpack_unary
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire import indices, pack, sparse, values
@@ -41,6 +42,8 @@ def parse(frame: bytes, sizes: tuple[int, ...]) -> Fields:
         return Fields(header, tuple(at.tolist()), tuple(picked.tolist()))
     if header.kind is Kind.OCTAVES:
         return _parse_octaves(frame, header, name, sizes)
+    if header.kind is Kind.CODED:
+        return _parse_coded(frame, header, sizes)
     return _parse_codes(frame, header, name, sizes)
 
 
@@ -78,6 +81,13 @@ def _parse_octaves(frame: bytes, header: Header, name: str, sizes: tuple[int, ..
     return Fields(header, tuple(at.tolist()), numbers, (tuple(positive.tolist()), tuple(octaves.tolist())))
 
 
+def _parse_coded(frame: bytes, header: Header, sizes: tuple[int, ...]) -> Fields:
+    found, tensors = entropy.read(frame, sizes)
+    seed = () if found.seed is None else (found.seed,)
+    codes = (seed, tuple(tensors.lags.tolist()), tuple(found.q.tolist()))
+    return Fields(header, numbers=tuple(found.scales.tolist()), codes=codes)
+
+
 def build(fields: Fields, sizes: tuple[int, ...]) -> bytes:
     """The one frame that has these fields."""
     header = fields.header
@@ -106,12 +116,21 @@ def _payload(fields: Fields, sizes: tuple[int, ...]) -> list[Any]:
         octaves = pack_unary(np.array(fields.codes[1], np.int64))
         head = sparse.COUNT.pack(len(fields.positions)) + LENGTH.pack(len(octaves))
         return [head, _block(fields, sum(sizes)), numbers, signs, octaves]
+    if header.kind is Kind.CODED:
+        return [numbers, *_coded(fields, sizes)]
     bits = 1 if header.kind is Kind.SIGN else header.aux
     kind = np.uint8 if bits <= 8 else np.uint16
     packed = [pack.pack(np.array(codes, kind), bits) for codes in fields.codes]
     return [
         part for number, block in zip(numbers, packed, strict=True) for part in (np.array([number]), block)
     ]
+
+
+def _coded(fields: Fields, sizes: tuple[int, ...]) -> list[Any]:
+    seed, lags, q = fields.codes
+    tensors = entropy.CodedTensors(np.cumsum((0, *sizes)), np.array(lags, entropy.LAG))
+    code = entropy.write_code(np.array(q, entropy.LEVEL), tensors)
+    return [b"".join(map(entropy.SEED.pack, seed)), tensors.lags, code]
 
 
 def _block(fields: Fields, size: int) -> Any:

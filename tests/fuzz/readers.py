@@ -14,6 +14,7 @@ from fedpace.link import (
     Dense,
     Difference,
     Downlink,
+    EntropyCoded,
     ErrorFeedback,
     Full,
     Lazy,
@@ -42,6 +43,8 @@ CODECS: tuple[Codec, ...] = (
     RandK(0.5),
     ScaledSign(),
     Octaves(0.3),
+    EntropyCoded(1.5),
+    EntropyCoded(1.5, dither=False),
     Quantize(2),
     Quantize(3, stochastic=False),
     Quantize(4),
@@ -63,6 +66,7 @@ DOWNLINKS: tuple[Downlink, ...] = (
     Difference(TopK(0.3)),
     Difference(ScaledSign()),
     Difference(Octaves(0.3)),
+    Difference(EntropyCoded(1.5)),
     Difference(Dense()),
 )
 
@@ -84,7 +88,7 @@ def readers() -> dict[str, Reader]:
                 found[f"{up} {size} {x.dtype}"] = _uplink(up, x)
             for down in DOWNLINKS:
                 found[f"{down} {size} {x.dtype}"] = _downlink(down, x)
-    for codec in (TopK(0.3), ScaledSign(), Octaves(0.3), Quantize(3)):
+    for codec in (TopK(0.3), ScaledSign(), Octaves(0.3), EntropyCoded(1.5), Quantize(3)):
         bound = codec.bind(LAYOUT)
         found[str(bound)] = lambda frame, bound=bound: bound.decode(frame, 13)
     return found
@@ -120,5 +124,5 @@ def frames() -> Iterator[bytes]:
                 first, state = down.send(0, x, 0, state, rng)
                 yield first
                 yield down.send(0, x + rng.normal(size=size).astype(x.dtype), 1, state, rng)[0]
-    for codec in (TopK(0.3), ScaledSign(), Octaves(0.3), Quantize(3)):
+    for codec in (TopK(0.3), ScaledSign(), Octaves(0.3), EntropyCoded(1.5), Quantize(3)):
         yield codec.bind(LAYOUT).encode(models(13)[0], rng)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedpace.errors import FrameError
-from fedpace.link import Dense, Octaves, Quantize, RandK, ScaledSign, TopK
+from fedpace.link import Dense, EntropyCoded, Octaves, Quantize, RandK, ScaledSign, TopK
 from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind
 from fuzz.fields import Fields, build, parse
@@ -93,7 +93,7 @@ def test_frames_with_a_few_bytes_of_the_payload_changed(frame: bytes, data: st.D
     assert_canonical(altered(frame, bytes(payload), flags, aux))
 
 
-@given(st.integers(0, 7), st.integers(0, 255), st.integers(0, 40), st.binary(max_size=60))
+@given(st.integers(0, max(Kind)), st.integers(0, 255), st.integers(0, 40), st.binary(max_size=60))
 @WHATEVER
 def test_any_payload_under_any_header(kind: int, flags: int, aux: int, payload: bytes) -> None:
     assert_canonical(wire.build(Kind(kind), payload, flags=flags, aux=aux))
@@ -111,6 +111,8 @@ def test_what_codecs_write_is_read_back_to_the_field(size: int, dtype: type) -> 
         ScaledSign(),
         Octaves(0.3),
         Octaves(0.5, index="rice"),
+        EntropyCoded(0.3),
+        EntropyCoded(4.0, dither=False),
         Quantize(2),
         Quantize(4),
         Quantize(7),

@@ -81,7 +81,7 @@ def test_the_index_codec_lies_in_bits_four_and_five():
         (header(version=0), "version must be 2; got 0"),
         (header(version=3), "version must be 2; got 3"),
         (b"\1\1" + bytes(14), "version must be 2; got 1, of an older fedpace: those had no check word"),
-        (header(kind=9), "kind must be"),
+        (header(kind=10), "kind must be"),
         (header(kind=255), "kind must be"),
         (header(length=1), "header says 1 payload bytes; got 0"),
         (header(length=2**32 - 1), "header says 4294967295 payload bytes; got 0"),
@@ -104,7 +104,7 @@ def test_a_malformed_header_is_refused(bad, why):
 
 
 def test_damage_is_suspected_before_anything_else_in_a_header():
-    for bad in (header(kind=9), header(length=1), header(aux=1)):
+    for bad in (header(kind=10), header(length=1), header(aux=1)):
         for read in (wire.parse, wire.peek):
             with pytest.raises(FrameError, match="damaged: its check word must be 0x.{8}; got 0x00000000"):
                 read(bad[:16] + bytes(4) + bad[20:])

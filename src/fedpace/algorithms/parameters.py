@@ -11,7 +11,7 @@ from fedpace.aggregate import Mean, Weighted
 from fedpace.aggregate.protocol import Aggregator
 from fedpace.aggregate.staleness import Weight
 from fedpace.errors import ConfigError, require, require_number
-from fedpace.link import Dense, Octaves, Quantize, RandK, ScaledSign, TopK
+from fedpace.link import Dense, EntropyCoded, Octaves, Quantize, RandK, ScaledSign, TopK
 from fedpace.link.protocol import Codec
 from fedpace.local import SGD
 from fedpace.pace import Buffered, Rounds, Selection, selection
@@ -160,7 +160,7 @@ def weighted(weighting: str) -> Aggregator:
 
 
 def codec_of(codec: CodecLike) -> Codec:
-    """A codec from `dense`, `fp16`, `topk:1/8`, `octaves:1/4`, `ternary:1/4`, `sign`, `quant:4`, or itself."""
+    """A codec from its name, as in `dense`, `topk:1/8`, `octaves:1/4`, `dithered:1.6`, `sign`, `quant:4`, or itself."""
     if isinstance(codec, Codec):
         return codec
     name, _, number = codec.partition(":") if isinstance(codec, str) else ("", "", "")
@@ -172,6 +172,8 @@ def codec_of(codec: CodecLike) -> Codec:
                 return TopK(float(Fraction(number)))
             case "octaves" | "ternary", _:
                 return Octaves(float(Fraction(number)), 1 if name == "ternary" else 4)
+            case "entropy" | "dithered", _:
+                return EntropyCoded(float(Fraction(number)), dither=name == "dithered")
             case "randk", _:
                 return RandK(float(Fraction(number)))
             case "sign", "":
@@ -182,6 +184,6 @@ def codec_of(codec: CodecLike) -> Codec:
         if isinstance(error, ConfigError):
             raise
     raise ConfigError(
-        f"codec must be dense, fp16, bf16, topk:RATIO, octaves:RATIO, ternary:RATIO, randk:RATIO, sign, quant:BITS, "
-        f"or a codec; got {codec!r}"
+        f"codec must be dense, fp16, bf16, topk:RATIO, octaves:RATIO, ternary:RATIO, entropy:BITS, "
+        f"dithered:BITS, randk:RATIO, sign, quant:BITS, or a codec; got {codec!r}"
     )

@@ -15,7 +15,8 @@ MEANINGS = {
     "client_lr": "learning rate of local steps",
     "clients_per_round": "clients sampled per round; none: all clients",
     "clip": "clipping norm of updates; none: no clipping",
-    "codec": "uplink codec: dense, fp16, bf16, topk:RATIO, octaves:RATIO, ternary:RATIO, randk:RATIO, sign, quant:BITS",
+    "codec": "uplink codec: dense, fp16, bf16, topk:RATIO, octaves:RATIO, ternary:RATIO, entropy:BITS, "
+    "dithered:BITS, randk:RATIO, sign, quant:BITS",
     "concurrency": "clients training at the same time; none: all clients",
     "couple": "momentum parameters derived from the stages' rates: beta (nu), both (nag) or nu (beta)",
     "delays": "staleness of each client's starting model, one list per round",

@@ -2,6 +2,7 @@
 
 from fedpace.errors import FrameError
 from fedpace.link.codecs.dense import Dense
+from fedpace.link.codecs.entropy import EntropyCoded
 from fedpace.link.codecs.octaves import Octaves
 from fedpace.link.codecs.quantise import Quantize, dequantise, quantise
 from fedpace.link.codecs.rand_k import RandK
@@ -32,6 +33,7 @@ __all__ = [
     "Dense",
     "Difference",
     "Downlink",
+    "EntropyCoded",
     "ErrorFeedback",
     "ExactEntries",
     "FrameError",

@@ -18,16 +18,22 @@ from fedpace.reproduce.experiment import (
 )
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way_study import (
+    ADAPTIVE,
     LAST,
+    LAZINESS,
     LAZY,
     PLACES,
+    PUBLISHED,
     RATES,
     TUNING,
     UNCOMPRESSED,
     VARIED,
+    WITH_ADAM,
     beds,
     cells,
+    grids,
     judging,
+    laziness,
     tuned,
     tuning,
 )
@@ -37,7 +43,7 @@ if TYPE_CHECKING:
 
 MARGIN, SHARE, SKIPPED = 0.5, 20, 0.2  # points, of the bytes, of the uploads
 SIDES = ("up", "down")
-LAZIEST = "lazy 1.5"  # the one that is judged; the others are shown beside it
+LAZIEST = "lazy 1.2"
 
 # ---------------------------------------------------------------- findings
 
@@ -45,8 +51,9 @@ LAZIEST = "lazy 1.5"  # the one that is judged; the others are shown beside it
 def findings(edition: str, results: Results) -> list[Finding]:
     return [
         *(_goal(results, place) for place in PLACES),
+        *(_same_server(results, place) for place in PLACES),
         *(_published(results, place) for place in PLACES),
-        *(_lazy(results, bed) for bed in TUNING),
+        *(_lazy(results, bed) for bed in LAZINESS),
     ]
 
 
@@ -67,9 +74,28 @@ def _goal(results: Results, place: str) -> Finding:
     return Finding(claim, OWN, text, comparisons=(*close, *small), family="bytes and accuracy")
 
 
+def _same_server(results: Results, place: str) -> Finding:
+    claim = f"with the same server optimizer and rate, compression costs at most {MARGIN} points ({place})"
+    pairs = [("two_way", ADAPTIVE), (WITH_ADAM, "FedAdam")]
+    names = [(judging(place, ours), judging(place, other)) for ours, other in pairs]
+    ran = [each for each in names if results.have(*each) and _same_rate(results, *each)]
+    if not ran:
+        return not_run(claim, OWN)
+    close = tuple(no_worse(results, *each, final_accuracy(LAST), MARGIN) for each in ran)
+    text = "; ".join(
+        f"{_gaps(results, ours, [other])[0]:+.2f} points against {other.split(': ')[1]}"
+        for ours, other in ran
+    )
+    return Finding(claim, OWN, text, comparisons=close, family="the same server optimizer")
+
+
+def _same_rate(results: Results, ours: str, other: str) -> bool:
+    return bool(results.cells[ours].algorithm.server_opt == results.cells[other].algorithm.server_opt)
+
+
 def _published(results: Results, place: str) -> Finding:
     claim = f"at equal bytes ahead of the published two-way method ({place})"
-    ours, theirs = judging(place, "two_way"), judging(place, "FedBNLACA 1/24")
+    ours, theirs = judging(place, "two_way"), judging(place, PUBLISHED)
     if not results.have(ours, theirs):
         return not_run(claim, OWN)
     [gap] = _gaps(results, ours, [theirs])
@@ -101,10 +127,11 @@ def _ratios(results: Results, more: str, less: str) -> str:
 
 def _lazy(results: Results, bed: str) -> Finding:
     claim = f"a lazy uplink ({LAZIEST}) skips {SKIPPED:.0%} at no more than {MARGIN} points ({bed})"
-    base, lazy = tuning(bed, "base"), tuning(bed, LAZIEST)
+    base, lazy = laziness(bed, "never"), laziness(bed, LAZIEST)
     if not results.have(base, lazy):
         return not_run(claim, OWN)
-    ran = {label: tuning(bed, label) for label in LAZY if results.have(tuning(bed, label))}
+    names = {label: laziness(bed, label) for label in LAZY if label != "never"}
+    ran = {label: name for label, name in names.items() if results.have(name)}
     gaps = dict(zip(ran, (-gap for gap in _gaps(results, base, list(ran.values()))), strict=True))
     fired = {label: results.spread(name, _skipped).mean for label, name in ran.items()}
     text = "; ".join(f"{label}: {fired[label]:.0%} skipped, {gaps[label]:+.2f} points" for label in ran)
@@ -127,7 +154,8 @@ def tables(edition: str, results: Results) -> list[Table]:
     found = [
         _table(results, f"Tuning: {bed}", list(tuned(edition, bed)), tuning, bed) for bed in beds(edition)
     ]
-    found += [_table(results, f"Judging: {place}", list(RATES), judging, place) for place in PLACES]
+    found += [_table(results, f"Lazy uplinks: {bed}", list(LAZY), laziness, bed) for bed in LAZINESS]
+    found += [_table(results, f"Judging: {place}", [*RATES, WITH_ADAM], judging, place) for place in PLACES]
     return [table for table in found if table.rows]
 
 
@@ -169,23 +197,29 @@ _COMMON = (
     SettingRow("tuning tasks", OWN, "none of the pages': " + ", ".join(TUNING)),
     SettingRow("parameters tried", OWN, "one at a time around the base: " + "; ".join(list(VARIED)[1:])),
     SettingRow("rates of the judged methods", OWN, "; ".join(f"{m}: {r}" for m, r in RATES.items())),
-    SettingRow("seeds", OWN, "rates are chosen on one other split; the judged seeds are not among them"),
+    SettingRow(
+        "seeds", OWN, "rates are chosen on two other seeds and splits of Fashion-MNIST, also for MNIST"
+    ),
 )
 
 QUICK = (
-    "**What was run.** About an hour of one shared core, where the study is made for eight hours of two: the "
-    "synthetic task with one seed, Fashion-MNIST with five. Shakespeare, MNIST and the full edition were not "
-    "run, so the defaults rest on one tuning task and on the reasons below. **What was learned.** With eps = "
-    "1e-3 AMSGrad adapts no coordinate here; with 1e-7 uncompressed FedAMS gains up to five points on two- "
-    "class splits, and is what has to be matched. Sparse updates raise its second moments, which never fall "
-    "again: compression wants a larger server rate than FedAMS, until two-class splits break (0.02 and "
-    "beyond). b1 was kept at 0.9 against the one seed of the synthetic task, which likes 0 better: on a tuning "
-    "split of Fashion-MNIST 0.5 instead gains half a point on iid data and loses four on two-class splits. In "
-    "that choice, in the rate and in the downlink codec, data of a page had a say. An adaptive server moves all "
-    "entries by similar amounts, so on the way down many entries with one magnitude (ternary 1/2) are better "
-    "than few with four; with eps = 1e-3 it is the other way round. **What was not tried.** Momentum before "
-    "compression; EControl, DoCoFL, MARINA-P, 2Direction and BiCoLoR: not measured, and their papers not looked "
-    "into."
+    "**What was run.** The study is made for eight hours of two cores; this edition is cut to what about an "
+    "hour of one shared core gives, by a rule: every parameter on the synthetic task, one seed; rates tuned on "
+    "Fashion-MNIST alone; lazy uplinks on digits. The codecs on Shakespeare and CIFAR-10, lazy uplinks on the "
+    "synthetic task and the published method on MNIST are cells of the command, and were not run. The grids of "
+    "FedAMS and FedAdam are those of two-way-bits, whose runs are the same. **What was learned.** Former "
+    "versions lost 0.8 points or more with octaves up and ternary values down. Coding the integers of a uniform"
+    " quantiser with an adaptive arithmetic coder that knows its neighbours leaves 5 % of an update's square at"
+    " the same bytes instead of 21 %, and on the way down independent dither lets the errors of the clients "
+    "average out: at full size on splits that are not judged, a deterministic downlink costs 0.3 points iid, a "
+    "dithered one nothing. Compression then no longer wants a larger server rate than FedAMS has: a grid of "
+    "0.005 to 0.02, kept from the former codecs, chose 0.01 on two shards and ended 0.4 points below FedAMS and"
+    " 1.4 below FedAdam in the mean of the judged seeds; with the grid of FedAMS the choice is 0.003, which is "
+    "what is judged here. On two shards a change of server optimizer or rate moves single seeds by up to two "
+    "points, so five of them do not resolve half a point there. **Laziness.** With so small a residual a client"
+    " owes little more than its newest update: a threshold of 1 never skips, 1.5 skips every other upload, 1.2 "
+    "nearly a third (digits). It was chosen on another seed. **What was not tried.** Momentum before "
+    "compression; a server without the maximum in its second moments; bits that change over a run."
 )
 
 EXPERIMENT = Reproduction(
@@ -194,10 +228,17 @@ EXPERIMENT = Reproduction(
     source="our own study; no paper",
     summary="Which codec, momentum, rate, memory and threshold two_way should have, found on tasks that no page "
     "shows, and what the choice is worth on those that the pages show.",
-    procedure=Procedure(cells, findings, tables, pictures),
+    procedure=Procedure(cells, findings, tables, pictures, grids),
     notes={"quick": QUICK},
     settings={
-        "quick": (SettingRow("scale", OWN, "20 or 30 clients, 10 in a round, 40 or 60 rounds"), *_COMMON),
+        "quick": (
+            SettingRow(
+                "scale",
+                OWN,
+                "20 or 30 clients, 10 in a round, 40 or 60 rounds; lazy uplinks also with half or all, 120 on digits",
+            ),
+            *_COMMON,
+        ),
         "full": (
             SettingRow(
                 "scale", OWN, "tuning as in quick and on CIFAR-10; judging with 100 clients, 50 in a round"

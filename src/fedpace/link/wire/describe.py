@@ -16,7 +16,9 @@ class FrameInfo(NamedTuple):
     kind: Kind
     payload_bytes: int
     header_bytes: int
-    value_bits: int  # 32 per number sent; one per sign, three with an octave, b per quantised entry
+    value_bits: (
+        int  # 32 per number sent; one per sign, three with an octave, b per quantised entry, the code's own
+    )
     index_bits: int  # ceil(log2 d) per position
     skipped: bool
     phantom: bool  # the receiver uses a value that never crossed the link
@@ -39,6 +41,8 @@ def describe(frame: bytes, size: int, groups: int = 1) -> FrameInfo:
         case Kind.OCTAVES:
             count = _count(frame, header)
             bits, index_bits = 3 * count + 32 * groups, (size - 1).bit_length() * count
+        case Kind.CODED:
+            bits = 8 * header.length
     skipped = header.kind is Kind.SKIP
     return FrameInfo(
         header.kind, header.length, wire.HEADER_BYTES, bits, index_bits, skipped, isinstance(frame, Phantom)

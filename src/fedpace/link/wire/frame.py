@@ -62,6 +62,7 @@ class Kind(IntEnum):
     RESYNC = 6
     ACK = 7
     OCTAVES = 8
+    CODED = 9
 
 
 # kind -> flags it may carry; the only registry of the project
@@ -75,6 +76,7 @@ KINDS = {
     Kind.RESYNC: 0,
     Kind.ACK: 0,
     Kind.OCTAVES: _LINK | _VALUES | INDEX_MASK,
+    Kind.CODED: _LINK | _VALUES | STOCHASTIC,
 }
 _BY_NUMBER = {int(kind): kind for kind in KINDS}
 _NO_WORD = bytes(WORD.size)
