@@ -34,9 +34,9 @@ Reader = tuple[int, int, int, int]  # and the bytes within the interval
 @compiled
 def contexts_of(q: Array, i: int, low: int, lag: int) -> tuple[int, int, int]:
     """The contexts of zero, sign and magnitude for entry i of a tensor that begins at `low`."""
-    left = q[i - 1] if i - 1 >= low else 0
-    before = q[i - 2] if i - 2 >= low else 0
-    above = q[i - lag] if i - lag >= low else 0
+    left = int(q[i - 1]) if i - 1 >= low else 0
+    before = int(q[i - 2]) if i - 2 >= low else 0
+    above = int(q[i - lag]) if i - lag >= low else 0
     a, b, c = min(2, abs(left)), min(2, abs(above)), min(2, abs(before))
     sign = 4 + 3 * ((left > 0) - (left < 0)) + (above > 0) - (above < 0)
     near = min(3, max(a, b) + (1 if a + b > 2 else 0))

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ NEAREST, FARTHEST = 3, 1024  # lags: the two entries before are looked at anyway
 LAG = np.dtype("<u2")
 LEVEL = np.int16  # of MOST_LEVEL at most
 SEED = struct.Struct("<I")
+BLOCK = 1 << 16  # entries that are decoded at a time where there is no room for all
 
 Ints = npt.NDArray[np.integer]
 Bytes = npt.NDArray[np.uint8]
@@ -45,7 +46,7 @@ class CodedTensors(NamedTuple):
 class Levels(NamedTuple):
     """What a frame says of a vector."""
 
-    q: Ints
+    q: npt.NDArray[Any]  # integers, of an integer type or the vector's own
     scales: Vector  # step; without dither also the mean of level 1 and the mean offset of the others
     seed: int | None  # of the dither
 
@@ -95,10 +96,28 @@ class EntropyCoded(PerTensor):
         return _write(quantise(step), code, tensors, name)
 
     def decode(self, frame: bytes, size: int) -> Vector:
-        found, _ = read(frame, self._sizes(size))
+        found = self._read(frame, size, in_place=True)
+        room = found.q if found.q.dtype == found.scales.dtype else np.empty(size, found.scales.dtype)
+        _decode_part(found, 0, room)
+        return room
+
+    def subtract(self, frame: bytes, v: Vector) -> Vector:
+        """v - decode(frame), written over `v`, block by block."""
+        found = self._read(frame, v.size, in_place=False)
+        if v.dtype != found.scales.dtype:
+            return v - self.decode(frame, v.size)
+        for low in range(0, v.size, BLOCK):
+            part = v[low : low + BLOCK]
+            used = np.empty_like(part)
+            _decode_part(found, low, used)
+            part -= used
+        return v
+
+    def _read(self, frame: bytes, size: int, *, in_place: bool) -> Levels:
+        found, _ = read(frame, self._sizes(size), in_place=in_place)
         if found.seed is not None and not self.dither:
             raise FrameError(f"CODED: dithered, which {self} does not write")
-        return _decoded(found)
+        return found
 
     def contraction(self, size: int) -> float:
         return 1 - (1 - 2 * values.roundoff("fp32")) / size
@@ -156,17 +175,17 @@ def _sent_step(step: float, v: Vector, name: str) -> Vector:
     return np.maximum(sent, np.finfo(np.float16 if name == "fp16" else v.dtype).smallest_subnormal)
 
 
-def _decoded(found: Levels) -> Vector:
+def _decode_part(found: Levels, low: int, out: Vector) -> None:
+    """The entries from `low` on that fill `out`, which may be the integers' own memory."""
     from fedpace.link.codecs import levels
 
-    out = np.empty(found.q.size, found.scales.dtype)
+    q = found.q[low : low + out.size]
     step, largest = float(found.scales[0]), float(np.finfo(out.dtype).max)
     if found.seed is None:
         first, rest = map(float, found.scales[1:])
-        levels.with_means(found.q, step, first, rest, largest, out)
+        levels.with_means(q, step, first, rest, largest, out)
     else:
-        levels.without_dither(found.q, np.uint64(found.seed), step, largest, out)
-    return out
+        levels.without_dither(q, np.uint64(found.seed), low, step, largest, out)
 
 
 def _contracts(v: Vector, found: Levels) -> bool:
@@ -200,10 +219,9 @@ def _finest(v: Vector, quantise: Quantiser, most: int, tensors: CodedTensors) ->
 
 def _first_guess(v: Vector, top: float) -> int:
     """The step of about the size of the vector's root mean square."""
-    if top == 0:
-        return 0
-    scaled = v / top
-    return round(-PER_OCTAVE / 2 * math.log2(float(scaled @ scaled) / v.size))
+    from fedpace.link.codecs import levels
+
+    return round(-PER_OCTAVE / 2 * math.log2(levels.mean_square(v, top))) if top else 0
 
 
 # ---------------------------------------------------------------- frames
@@ -219,11 +237,11 @@ def write_code(q: Ints, tensors: CodedTensors) -> Bytes:
     return room[:used]
 
 
-def read_code(code: Bytes, tensors: CodedTensors) -> Ints:
-    """The integers that `write_code` wrote; FrameError for bytes that it did not."""
+def read_code(code: Bytes, tensors: CodedTensors, dtype: npt.DTypeLike = LEVEL) -> npt.NDArray[Any]:
+    """The integers that `write_code` wrote, as numbers of this type; FrameError for bytes that it did not."""
     from fedpace.link.codecs import arithmetic
 
-    q = np.empty(int(tensors.bounds[-1]), LEVEL)
+    q = np.empty(int(tensors.bounds[-1]), dtype)
     if not arithmetic.read_integers(code, tensors.bounds, tensors.lags, MOST_LEVEL, q):
         raise FrameError("CODED: not a code of levels")
     return q
@@ -235,8 +253,11 @@ def _write(found: Levels, code: Bytes, tensors: CodedTensors, name: str) -> byte
     return wire.build(Kind.CODED, values.to_wire(found.scales, name), seed, tensors.lags, code, flags=flags)
 
 
-def read(frame: bytes, sizes: Groups) -> tuple[Levels, CodedTensors]:
-    """The fields of a frame; FrameError if no codec wrote it."""
+def read(frame: bytes, sizes: Groups, *, in_place: bool = False) -> tuple[Levels, CodedTensors]:
+    """The fields of a frame; FrameError if no codec wrote it.
+
+    `in_place`: the integers lie in a vector of the decoded type, if it holds them exactly: no second one is needed.
+    """
     header = wire.expect(frame, Kind.CODED)
     name = values.sent_type(header, None)
     dithered = bool(header.flags & wire.STOCHASTIC)
@@ -251,22 +272,21 @@ def read(frame: bytes, sizes: Groups) -> tuple[Levels, CodedTensors]:
     if ((lags < NEAREST) | (lags > FARTHEST)).any():
         raise FrameError(f"CODED: a lag is not in {NEAREST}..{FARTHEST}")
     tensors = CodedTensors(np.array(groups.bounds(sizes)), lags)
-    q = read_code(np.frombuffer(frame, np.uint8, offset=code_at), tensors)
+    dtype = scales.dtype if in_place and scales.dtype.itemsize > 2 else LEVEL
+    q = read_code(np.frombuffer(frame, np.uint8, offset=code_at), tensors, dtype)
     seed = SEED.unpack_from(frame, seed_at)[0] if dithered else None
     return _checked(Levels(q, scales, seed)), tensors
 
 
 def _checked(found: Levels) -> Levels:
     """FrameError for scales that do not belong to these integers."""
+    from fedpace.link.codecs import levels
+
     step, first, rest = (*found.scales, 0, 0)[:3]
     if np.signbit(found.scales[:2]).any() or abs(rest) > 1:
         raise FrameError("CODED: a scale is negative or out of range")
-    largest = max(found.q.max(initial=0), -found.q.min(initial=0))
-    vain = (
-        (step > 0) != (largest > 0)
-        or (first > 0) != (np.abs(found.q) == 1).any()
-        or (rest != 0 and largest < 2)
-    )
+    largest, ones = levels.magnitudes(found.q)
+    vain = (step > 0) != (largest > 0) or (first > 0) != ones or (rest != 0 and largest < 2)
     if step == 0 if found.seed is not None else vain:
         raise FrameError("CODED: a scale is missing or in vain")
     return found

@@ -34,10 +34,10 @@ def with_dither(v: Array, seed: np.uint64, step: float, q: Array) -> None:
 
 
 @compiled
-def without_dither(q: Array, seed: np.uint64, step: float, largest: float, out: Array) -> None:
-    """(q - u) step, cut off at the largest number."""
+def without_dither(q: Array, seed: np.uint64, first: int, step: float, largest: float, out: Array) -> None:
+    """(q - u) step, cut off at the largest number, for the entries from `first` on; `out` may be `q`."""
     for i in range(q.size):
-        out[i] = min(max((q[i] - dither(seed, i)) * step, -largest), largest)
+        out[i] = min(max((np.float64(q[i]) - dither(seed, first + i)) * step, -largest), largest)
 
 
 @compiled
@@ -69,8 +69,28 @@ def with_dead_zone(v: Array, step: float, q: Array) -> tuple[float, float]:
 
 @compiled
 def with_means(q: Array, step: float, first: float, rest: float, largest: float, out: Array) -> None:
-    """0, +-first, +-(|q| + rest) step, cut off at the largest number."""
+    """0, +-first, +-(|q| + rest) step, cut off at the largest number; `out` may be `q`."""
     for i in range(q.size):
-        m = abs(q[i])
+        m = abs(np.int64(q[i]))
         size = 0.0 if m == 0 else first if m == 1 else min((m + rest) * step, largest)
         out[i] = -size if q[i] < 0 else size
+
+
+@compiled
+def magnitudes(q: Array) -> tuple[int, bool]:
+    """The largest, and whether any is 1."""
+    largest, ones = 0, False
+    for i in range(q.size):
+        m = abs(np.int64(q[i]))
+        largest = max(largest, m)
+        ones = ones or m == 1
+    return largest, ones
+
+
+@compiled
+def mean_square(v: Array, unit: float) -> float:
+    """Of v in a unit in which nothing overflows."""
+    total = 0.0
+    for i in range(v.size):
+        total += (np.float64(v[i]) / unit) ** 2
+    return total / v.size
