@@ -65,6 +65,29 @@ def test_a_rule_may_end_the_extension() -> None:
     assert search.record()["at_the_edge"] is True
 
 
+def test_where_the_grid_is_of_shorter_runs_the_best_three_are_run_at_the_judged_length() -> None:
+    """The order turns round at full length: the smallest rate of the three is best there, and is taken."""
+    asked: list[tuple[str, int]] = []
+
+    def run(todo: Sequence[tuple[Cell, int]]) -> Iterator[tuple[Cell, int, Outcome]]:
+        for each, seed in todo:
+            asked.append((each.name, each.rounds))
+            rate = float(each.name.split("rate ")[1].split()[0])
+            far = 0.1 * rate if each.rounds == 50 else 0.2 * abs(rate - 1.4)
+            yield each, seed, outcome([0.9 - far - 0.01 * ("beta" in each.name)])
+
+    short = replace(grid((0.5, 1.0, 1.5, 2.0)), judged_rounds=50)
+    search = GridSearch(short)
+    assert search.run(run) == (1.0, "")
+    finals = [name for name, rounds in asked if rounds == 50]
+    assert sorted(set(finals)) == ["final rate 1", "final rate 1.5", "final rate 1.5 beta"]
+    assert len(finals) == 3 * len(SEEDS)
+    record = search.record()
+    assert (record["rate"], record["other"]) == (1.0, "")
+    assert [row["rate"] for row in record["finals"]] == [1.5, 1.5, 1.0]
+    assert len(record["grid"]) == 8
+
+
 def test_without_a_committed_choice_the_first_seed_decides() -> None:
     known = results({each.name: [outcome([0.5 + 0.1 * at])] for at, each in enumerate(grid().cells())})
     assert grid().chosen(known).name == "rate 2 beta"
