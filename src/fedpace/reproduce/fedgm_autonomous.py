@@ -12,7 +12,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.comparison import above, final_accuracy, no_worse
+from fedpace.reproduce.comparison import above, final_accuracy, no_worse, training_loss
 from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.results import Results
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 CLIENT_LR = 0.01  # the paper's; at 0.05 clients go nearly all the way, and old models lead far astray
 GRID_ROUNDS = {"quick": 60, "full": 500}
 ROUNDS = 500  # the paper's, in both editions
+FIGURES: Mapping[int | str, str] = {5: "Figure 1(c, d)", 10: "Figure 9"}
 DELAYS = (5, 10)
 LAST = 6  # evaluations whose mean is a run's accuracy
 MODERATE = 3.0  # points of accuracy
@@ -61,7 +62,9 @@ def _with_choice(grid: Grid, known: Results) -> list[Cell]:
     """A grid, and its best setting for every seed."""
     tuned = grid.chosen(known)
     cells = grid.cells()
-    return cells if tuned is None else [*cells, replace(tuned, name=grid.name, rounds=ROUNDS, seeds=None)]
+    if tuned is None:
+        return cells
+    return [*cells, replace(tuned, name=grid.name, rounds=ROUNDS, seeds=None, training_loss=True)]
 
 
 def grids(edition: str) -> list[Grid]:
@@ -138,10 +141,13 @@ def _rule(edition: str, name: str, eta: float, beta: float, nu: float) -> Algori
 
 def findings(edition: str, results: Results) -> list[Finding]:
     return [
-        *(_above(results, where, figure) for where, figure in ((5, "Figure 1(c, d)"), (10, "Figure 9"))),
-        *(_loss(results, where, figure) for where, figure in ((5, "Figure 1(c, d)"), (10, "Figure 9"))),
+        *(
+            check(results, where, figure)
+            for check in (_above, _below, _loss)
+            for where, figure in FIGURES.items()
+        ),
         _above(results, CLOCK, OWN),
-        *(_printed(results, where, figure) for where, figure in ((5, "Figure 1(c, d)"), (10, "Figure 9"))),
+        *(_printed(results, where, figure) for where, figure in FIGURES.items()),
     ]
 
 
@@ -152,6 +158,21 @@ def _above(results: Results, where: int | str, figure: str) -> Finding:
         return not_run(claim, figure)
     stale = results.spread(names[0], lambda outcome: outcome.mean_staleness)
     return _ordered(results, claim, figure, names, f"mean staleness {stale:.2f}." if where == CLOCK else "")
+
+
+def _below(results: Results, where: int | str, figure: str) -> Finding:
+    names = [_auto(method, where) for method in ("FedGM", "FedAvg")]
+    claim = _auto("FedGM below autonomous FedAvg in training loss", where)
+    if not results.have(*names):
+        return not_run(claim, figure)
+    ends = [results.spread(name, training_loss) for name in names]
+    return Finding(
+        claim,
+        figure,
+        f"{ends[0]:.4f} against {ends[1]:.4f}",
+        comparisons=(above(results, names[1], names[0], training_loss),),
+        family=figure,
+    )
 
 
 def _printed(results: Results, where: int, figure: str) -> Finding:
@@ -176,7 +197,7 @@ def _ordered(results: Results, claim: str, figure: str, names: Sequence[str], no
     )
 
 
-def _loss(results: Results, where: int, figure: str) -> Finding:
+def _loss(results: Results, where: int | str, figure: str) -> Finding:
     claim = f"small loss against FedGM without delay and with 3 epochs, R = {where}"
     name = _auto("FedGM", where)
     if not results.have(name, IDEAL):
@@ -200,8 +221,12 @@ def tables(edition: str, results: Results) -> list[Table]:
         chosen = grid.chosen(results)
         stale = results.spread(name, lambda outcome: outcome.mean_staleness)
         setting = "" if chosen is None else chosen.name.removeprefix(f"grid {name}, ")
-        rows.append((name, setting, f"{results.final(name, last=LAST):.2f}", f"{stale:.2f}"))
-    return [Table("At the end", ("", "setting", "test accuracy %", "mean staleness"), rows)]
+        trained = results.spread(name, training_loss)
+        rows.append(
+            (name, setting, f"{results.final(name, last=LAST):.2f}", f"{trained:.4f}", f"{stale:.2f}")
+        )
+    header = ("", "setting", "test accuracy %", "training loss", "mean staleness")
+    return [Table("At the end", header, rows)]
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:

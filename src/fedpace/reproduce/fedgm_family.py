@@ -75,7 +75,8 @@ def _grid(edition: str, alpha: float, method: str) -> Grid:
             seeds=1,
         )
 
-    return Grid(_best(alpha, method), ETAS[edition], cell, tuned_accuracy(3), SETTINGS[method])
+    longer = ROUNDS[edition] if ROUNDS[edition] > GRID_ROUNDS[edition] else None
+    return Grid(_best(alpha, method), ETAS[edition], cell, tuned_accuracy(3), SETTINGS[method], longer)
 
 
 def choice(edition: str, alpha: float, method: str, known: Results) -> str | None:

@@ -110,7 +110,7 @@ class GridSearch:
         """The mean merit of each setting over the seeds for tuning."""
         by_name = {cell.name: setting for setting, cell in settings.items()}
         found: dict[Setting, list[Merit]] = {}
-        for cell, _, outcome in runner([(cell, seed) for cell in settings.values() for seed in SEEDS]):
+        for cell, _, outcome in runner([(cell, seed) for seed in SEEDS for cell in settings.values()]):
             found.setdefault(by_name[cell.name], []).append(self.grid.merit(outcome))
             self.real_seconds += outcome.real_seconds
         return {setting: _mean(merits) for setting, merits in found.items()}
