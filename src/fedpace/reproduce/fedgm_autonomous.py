@@ -175,7 +175,7 @@ def _below(results: Results, where: int | str, figure: str) -> Finding:
     )
 
 
-def _printed(results: Results, where: int, figure: str) -> Finding:
+def _printed(results: Results, where: int | str, figure: str) -> Finding:
     claim = _auto("FedGM above autonomous FedAvg", where) + ", updates divided by their steps as printed"
     names = [f"{PRINTED} {_auto(method, where)}" for method in ("FedGM", "FedAvg")]
     if not results.have(*names):
