@@ -18,6 +18,7 @@ from fedpace.reproduce.tuning import (
     GridSearch,
     final_accuracy,
     read_choices,
+    seeds_of_choices,
     write_choice,
 )
 
@@ -115,6 +116,22 @@ def test_tuning_runs_on_seeds_of_its_own_and_judging_skips_its_cells(halves, kep
     judging = FinishedRuns(kept.folder, read_choices(tmp_path, "quick"))
     assert pending(tuned, "quick", 1, judging) == []
     assert run_all(tuned, "quick", 1, judging, 1, nobody).outcomes == {}
+
+
+def test_a_seed_that_chose_a_setting_is_not_judged(halves, kept, nobody, tmp_path) -> None:
+    search = GridSearch(grid())
+    search.run(runner(1.0))
+    write_choice(tmp_path, "quick", search)
+    known = json.loads((tmp_path / CHOICES).read_text())
+    known["quick"]["a method"]["seeds"] = [0, 2]
+    (tmp_path / CHOICES).write_text(json.dumps(known))
+    assert seeds_of_choices(tmp_path, "quick") == {0, 2}
+    assert seeds_of_choices(tmp_path, "full") == frozenset()
+    judging = FinishedRuns(kept.folder, read_choices(tmp_path, "quick"), seeds_of_choices(tmp_path, "quick"))
+    assert judging.seeds(cell(), 3) == [1, 3, 4]
+    assert judging.seeds(cell(seeds=1), 3) == [0]
+    found = run_all(halves, "quick", 2, judging, 1, nobody)
+    assert {name: set(runs) for name, runs in found.outcomes.items()} == {"first": {0}, "second": {1, 3}}
 
 
 def _rounds(made: Outcome) -> tuple[float, ...]:

@@ -47,7 +47,7 @@ def pending(
         if cell.name not in tuned and (not cell.long if only is None else only in cell.name)
     ]
     jobs = [
-        (cell, seed) for cell in cells for seed in range(_seeds(cell, seeds)) if kept.get(cell, seed) is None
+        (cell, seed) for cell in cells for seed in kept.seeds(cell, seeds) if kept.get(cell, seed) is None
     ]
     return sorted(jobs, key=lambda job: (job[1], repr(job[0].task)))  # neighbours share their data
 
@@ -226,7 +226,3 @@ def _training_loss(cell: Cell, task: object, run: Run, ended: str) -> float | No
     if not cell.training_loss or ended == "diverged":
         return None
     return float(task.training_loss(run.model))  # type: ignore[attr-defined]
-
-
-def _seeds(cell: Cell, seeds: int) -> int:
-    return seeds if cell.seeds is None else min(seeds, cell.seeds)

@@ -162,6 +162,11 @@ def read_choices(folder: Path, edition: str) -> dict[str, Setting]:
     return {name: (row["rate"], row["other"]) for name, row in _read(folder).get(edition, {}).items()}
 
 
+def seeds_of_choices(folder: Path, edition: str) -> frozenset[int]:
+    """The seeds that the committed choices were made on: a claim is not judged on them."""
+    return frozenset(seed for row in _read(folder).get(edition, {}).values() for seed in row["seeds"])
+
+
 def write_choice(folder: Path, edition: str, search: GridSearch) -> Path:
     """Other choices stay."""
     known = _read(folder)

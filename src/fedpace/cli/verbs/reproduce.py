@@ -103,10 +103,11 @@ def _estimate(experiments: Sequence[Reproduction], args: argparse.Namespace) -> 
 
 def _kept(experiment: Reproduction, args: argparse.Namespace) -> FinishedRuns:
     from fedpace.reproduce.finished_runs import FinishedRuns
-    from fedpace.reproduce.tuning import read_choices
+    from fedpace.reproduce.tuning import read_choices, seeds_of_choices
 
-    choices = read_choices(Path(args.out) / experiment.name, args.edition)
-    return FinishedRuns.of(experiment.name, args.edition, Path(args.keep) if args.keep else None, choices)
+    root, committed = Path(args.keep) if args.keep else None, Path(args.out) / experiment.name
+    choices, tuned_on = read_choices(committed, args.edition), seeds_of_choices(committed, args.edition)
+    return FinishedRuns.of(experiment.name, args.edition, root, choices, tuned_on)
 
 
 def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
