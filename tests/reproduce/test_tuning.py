@@ -89,6 +89,20 @@ def test_where_the_grid_is_of_shorter_runs_the_best_three_are_run_at_the_judged_
     assert len(record["grid"]) == 8
 
 
+def test_a_final_at_the_edge_tries_the_next_rate_at_the_judged_length() -> None:
+    def run(todo: Sequence[tuple[Cell, int]]) -> Iterator[tuple[Cell, int, Outcome]]:
+        for each, seed in todo:
+            rate = float(each.name.split("rate ")[1].split()[0])
+            best = 0.3 if each.rounds == 50 else 1.0
+            yield each, seed, outcome([0.9 - 0.1 * abs(rate - best) - 0.01 * ("beta" in each.name)])
+
+    search = GridSearch(replace(grid(), judged_rounds=50))
+    assert search.run(run) == (0.25, "")
+    assert {rate for rate, _ in search.merits} == {0.5, 1.0, 2.0}
+    assert sorted(search.finals) == [(0.125, ""), (0.25, ""), (0.5, ""), (1.0, ""), (1.0, " beta")]
+    assert search.record()["at_the_edge"] is False
+
+
 def test_without_a_committed_choice_the_first_seed_decides() -> None:
     known = results({each.name: [outcome([0.5 + 0.1 * at])] for at, each in enumerate(grid().cells())})
     assert grid().chosen(known).name == "rate 2 beta"

@@ -82,7 +82,7 @@ class GridSearch:
                 break
             tried = sorted([*tried, beyond])
         if self.grid.judged_rounds is not None:
-            self.finals = self._measured(self._finalists(self.grid.judged_rounds), runner)
+            self._final(self.grid.judged_rounds, runner)
         return self.best
 
     @property
@@ -96,15 +96,30 @@ class GridSearch:
         self.merits |= self._measured(settings, runner)
         return bool(settings)
 
-    def _finalists(self, rounds: int) -> dict[Setting, Cell]:
-        """The best settings, with cells of the judged length."""
+    def _final(self, rounds: int, runner: Runner) -> None:
+        """The best settings at the judged length; the next rate while the best of these is at an end of the grid."""
         ahead = sorted(self.merits, key=lambda setting: self.merits[setting], reverse=True)[:FINALISTS]
-        made = {setting: self.grid.cell(*setting) for setting in ahead}
+        self.finals = self._measured(self._longer(ahead, rounds), runner)
+        for _ in range(EXTENSIONS):
+            rate, other = self.best
+            beyond = _beyond(self._rates, rate)
+            further = {} if beyond is None else self._longer([(beyond, other)], rounds)
+            if not further:
+                break
+            self.finals |= self._measured(further, runner)
+
+    def _longer(self, settings: Sequence[Setting], rounds: int) -> dict[Setting, Cell]:
+        """Cells of the judged length, of settings that are not pruned."""
+        made = {setting: self.grid.cell(*setting) for setting in settings}
         return {
             setting: replace(cell, name=f"final {cell.name}", rounds=rounds)
             for setting, cell in made.items()
             if cell is not None
         }
+
+    @property
+    def _rates(self) -> list[float]:
+        return sorted({rate for rate, _ in (*self.merits, *self.finals)})
 
     def _measured(self, settings: Mapping[Setting, Cell], runner: Runner) -> dict[Setting, Merit]:
         """The mean merit of each setting over the seeds for tuning."""
@@ -123,7 +138,7 @@ class GridSearch:
             "other": other,
             "seeds": list(SEEDS),
             "real_seconds": round(self.real_seconds, 1),
-            "at_the_edge": _beyond(sorted({rate for rate, _ in self.merits}), rate) is not None,
+            "at_the_edge": _beyond(self._rates, rate) is not None,
             "grid": _rows(self.merits),
         } | ({"finals": _rows(self.finals)} if self.finals else {})
 
