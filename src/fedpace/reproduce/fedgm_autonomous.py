@@ -230,9 +230,12 @@ def tables(edition: str, results: Results) -> list[Table]:
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    ran = [where for where in PLACES if results.have(_auto("FedGM", where), _auto("FedAvg", where))]
+    if not ran:
+        return {}
     with draw.style():
-        figure, (row,) = draw.sheet(3, width=4.0, sharey=True)
-        for axes, where in zip(row, PLACES, strict=True):
+        figure, (row,) = draw.sheet(len(ran), width=4.6, sharey=True)
+        for axes, where in zip(row, ran, strict=True):
             shown = {"FedGM, no delay": IDEAL, **{m: _auto(m, where) for m in ("FedGM", "FedAvg")}}
             draw.curves(axes, results, shown, smooth=3)
             title = where if isinstance(where, str) else f"one of the last {where} models"
