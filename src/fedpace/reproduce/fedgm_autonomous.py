@@ -279,7 +279,7 @@ EXPERIMENT = reproduction(
         "(spectral radius of the delayed recursion: FedAvg .955 and .489 at R = 5 and 10, beta .95 with nu .7 2.31 and "
         ".81). With the local rate of the other FedGM pages (0.05), where a client goes nearly all the way to its own "
         "optimum, and beta = nu: best FedGM 81.9 and 82.3 %, best FedAvg 81.2 and 82.0 % at R = 5 (two seeds), 80.3 "
-        "against 80.7 % at R = 10 (one seed). Five seeds were looked at before the ten that short cells have: at R = 10 "
-        "FedGM was 0.6 points ahead, undecided."
+        "against 80.7 % at R = 10 (one seed). Five seeds were looked at before the ten that short cells have: R = 10 "
+        "was undecided then, FedGM 0.6 points ahead."
     },
 )
