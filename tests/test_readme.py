@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shlex
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -63,44 +65,43 @@ def test_one_picture_and_ten_lines_of_python() -> None:
     assert len(code) <= 10
 
 
-PAPERS = {
-    "FedNova": ("objective-inconsistency", "fednova-heterogeneous"),
-    "FedGM": ("fedgm-family", "fedgm-large-lr", "fedgm-multistage", "fedgm-autonomous"),
-    "DeFedAvg": ("defedavg-table1", "defedavg-speedup"),
-    "bidirectional compression": ("two-way-bits",),
-    "CA2FL": ("ca2fl-accuracy", "ca2fl-delay", "ca2fl-sensitivity"),
-    "our own claims": ("two-way-defaults", "combined-methods", "robustness"),
-}
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def verdicts(name: str) -> Counter[str]:
-    """The verdicts of an experiment's pages, both editions."""
-    pages = json.loads((RESULTS / name / "verdicts.json").read_text()).values()
-    return Counter(finding["verdict"] for page in pages for finding in page)
+counts = script("_counts")
 
 
-def counted(found: Counter[str]) -> str:
-    counts = [found[word] for word in ("reproduced", "contradicted", "undecided", "indicated")]
-    return " | ".join(map(str, [*counts, found["not tested"] + found["not run"]])) + " |"
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_a_line_per_paper_sums_the_verdicts_of_its_experiments(paper: str) -> None:
+@pytest.mark.parametrize("paper", [*counts.PAPERS, counts.OURS])
+def test_a_line_per_paper_sums_the_verdicts_on_its_claims(paper: str) -> None:
     (row,) = [line for line in README.splitlines() if line.startswith(f"| [{paper}]")]
-    total = sum((verdicts(name) for name in PAPERS[paper]), Counter())
-    assert row.split(" | ", 1)[1] == counted(total)
+    assert row.split(" | ", 1)[1] == counts.of_paper(paper)
+
+
+def test_no_claim_of_ours_counts_as_a_papers() -> None:
+    """All claims are in the table, each once: papers' and ours together are those of the files."""
+    rows = [counts.of_paper(paper) for paper in (*counts.PAPERS, counts.OURS)]
+    files = [json.loads(path.read_text()) for path in RESULTS.glob("*/verdicts.json")]
+    every = [row for pages in files for page in pages.values() for row in page]
+    assert sum(int(number) for row in rows for number in re.findall(r"\d+", row)) == len(every)
+    ours = [row for row in every if row["source"] != "paper"]
+    assert sum(map(int, re.findall(r"\d+", rows[-1]))) == len(ours)
 
 
 def test_the_page_of_evidence_counts_the_verdicts_of_every_experiment() -> None:
     page = (ROOT / "docs" / "evidence.md").read_text()
-    for name in reproduce.NAMES:
-        rows = [line for line in page.splitlines() if line.startswith(f"| [{name}]")]
-        if not (RESULTS / name / "verdicts.json").exists():
-            assert rows == [] and f"`{name}`" in page, name
-            continue
-        assert [row.split(" | ", 2)[2] for row in rows] == [counted(verdicts(name))]
-    shown = {name for names in PAPERS.values() for name in names}
-    assert shown == {name for name in reproduce.NAMES if (RESULTS / name / "verdicts.json").exists()}
+    papers, own = (lines.splitlines() for lines in page.split("\n## Our own claims\n"))
+    judged = {name for name in reproduce.NAMES if (RESULTS / name / "verdicts.json").exists()}
+    assert judged == set(counts.experiments())
+    for lines, sources in ((papers, ("paper",)), (own, counts.OWN)):
+        for name in reproduce.NAMES:
+            found = counts.verdicts(name, *sources) if name in judged else Counter()
+            rows = [line.split(" | ", 2)[2] for line in lines if line.startswith(f"| [{name}]")]
+            assert rows == ([counts.counted(found)] if found else []), name
+    assert all(f"`{name}`" in page for name in set(reproduce.NAMES) - judged)
 
 
 def test_the_rows_of_speed_are_those_of_the_page() -> None:

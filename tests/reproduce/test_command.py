@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fedpace.cli import main
+from fedpace.errors import ConfigError
 from fedpace.reproduce import NAMES, evidence
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -74,3 +75,19 @@ def test_the_cost_of_a_tuning_can_be_estimated(capsys, tmp_path) -> None:
     assert main(words) == 0
     assert "objective-inconsistency (quick), tuning: nothing to run" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_an_estimate_names_missing_data_and_goes_on(capsys, tmp_path, monkeypatch) -> None:
+    def missing(what: object, seed: int) -> None:
+        raise ConfigError("cifar10 is not downloaded")
+
+    monkeypatch.setattr("fedpace.reproduce.cell._loaded", missing)
+    words = ["reproduce", "ca2fl-sensitivity", "ca2fl-delay", "--only", "Mc=20 M=10 5 for all", "--estimate"]
+    assert main([*words, "--seeds", "2", "--keep", str(tmp_path), "--out", str(tmp_path / "results")]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert "ca2fl-sensitivity (quick): 0 runs, at most 0 server steps" in said[1]
+    assert said[1].endswith("4 more not timed: cifar10 is not downloaded")
+    assert "ca2fl-delay (quick): 6 runs, at most 3,000 server steps" in said[3]
+    assert said[4].startswith("together: 6 runs") and said[4].endswith(
+        "4 more not timed: cifar10 is not downloaded"
+    )

@@ -9,6 +9,9 @@ from fedpace.errors import ConfigError
 from fedpace.reproduce import evidence, page
 from fedpace.reproduce.experiment import Table
 from fedpace.reproduce.run import run_all
+from fedpace.reproduce.tuning import Grid, final_accuracy
+
+from .conftest import cell
 
 
 def test_the_page_states_claim_published_ours_and_verdict(halves, kept, nobody, tmp_path) -> None:
@@ -62,3 +65,19 @@ def test_a_page_is_not_replaced_by_one_made_from_fewer_runs(halves, kept, nobody
     fewer = replace(known, outcomes=dict(list(known.outcomes.items())[:-1]))
     with pytest.raises(ConfigError, match="give another folder with --out, your runs are kept"):
         page.require_no_fewer(halves, "quick", fewer, tmp_path)
+
+
+def test_runs_that_chose_a_setting_are_not_missed_once_the_choice_is_committed(
+    halves, kept, nobody, tmp_path
+) -> None:
+    known = run_all(halves, "quick", 2, kept, 1, nobody)
+    page.write(halves, "quick", known, tmp_path, "")
+    tuned = replace(known, outcomes={"second": known.outcomes["second"]})
+    with pytest.raises(ConfigError):
+        page.require_no_fewer(halves, "quick", tuned, tmp_path)
+    grid = Grid("first", (1.0,), lambda rate, other: cell("first"), final_accuracy(1))
+    chosen = replace(halves, procedure=replace(halves.procedure, grids=lambda edition: [grid]))
+    page.require_no_fewer(chosen, "quick", tuned, tmp_path)
+    fewer = replace(tuned, outcomes={"second": dict(list(known.outcomes["second"].items())[:1])})
+    with pytest.raises(ConfigError):
+        page.require_no_fewer(chosen, "quick", fewer, tmp_path)

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fedpace.disk.locks import locked
+from fedpace.reproduce import experiment
 from fedpace.reproduce.estimate import duration, estimate
-from fedpace.reproduce.run import execute, finished, pending, run_all
+from fedpace.reproduce.run import execute, finished, pending, run_all, tuning_jobs
 
 from .conftest import cell
 
@@ -36,6 +39,23 @@ def test_an_interrupted_reproduction_goes_on(halves, kept, nobody) -> None:
 def test_only_cells_of_that_name(halves, kept, nobody) -> None:
     run_all(halves, "quick", 2, kept, 1, nobody, only="first")
     assert set(finished(halves, "quick", 2, kept).outcomes) == {"first"}
+
+
+def test_a_long_cell_is_run_only_by_name_and_keeps_its_key(halves, kept) -> None:
+    slow = cell("slow", long=True)
+    wanted = replace(halves, procedure=replace(halves.procedure, cells=lambda edition, known: [cell(), slow]))
+    assert [job[0].name for job in pending(wanted, "quick", 1, kept)] == ["a cell"]
+    assert [job[0].name for job in pending(wanted, "quick", 1, kept, only="slow")] == ["slow"]
+    assert slow.key == cell("slow").key
+
+
+def test_the_quick_edition_of_all_has_no_cnn_and_no_vgg(kept) -> None:
+    names = ("ca2fl-accuracy", "fedgm-family")
+    models = {job[0].task.model for name in names for job in pending(experiment(name), "quick", 1, kept)}
+    assert models == {"mlp:32"}
+    for name, only in zip(names, ("CNN", "small VGG"), strict=True):
+        assert pending(experiment(name), "quick", 1, kept, only)
+    assert all("VGG" not in job[0].name for job in tuning_jobs(experiment("fedgm-family"), "quick", kept))
 
 
 def test_processes_change_no_result(halves, kept, nobody, tmp_path) -> None:

@@ -18,6 +18,7 @@ from fedpace.reproduce.tuning import (
     GridSearch,
     final_accuracy,
     read_choices,
+    seeds_of_choices,
     write_choice,
 )
 
@@ -65,6 +66,43 @@ def test_a_rule_may_end_the_extension() -> None:
     assert search.record()["at_the_edge"] is True
 
 
+def test_where_the_grid_is_of_shorter_runs_the_best_three_are_run_at_the_judged_length() -> None:
+    """The order turns round at full length: the smallest rate of the three is best there, and is taken."""
+    asked: list[tuple[str, int]] = []
+
+    def run(todo: Sequence[tuple[Cell, int]]) -> Iterator[tuple[Cell, int, Outcome]]:
+        for each, seed in todo:
+            asked.append((each.name, each.rounds))
+            rate = float(each.name.split("rate ")[1].split()[0])
+            far = 0.1 * rate if each.rounds == 50 else 0.2 * abs(rate - 1.4)
+            yield each, seed, outcome([0.9 - far - 0.01 * ("beta" in each.name)])
+
+    short = replace(grid((0.5, 1.0, 1.5, 2.0)), judged_rounds=50)
+    search = GridSearch(short)
+    assert search.run(run) == (1.0, "")
+    finals = [name for name, rounds in asked if rounds == 50]
+    assert sorted(set(finals)) == ["final rate 1", "final rate 1.5", "final rate 1.5 beta"]
+    assert len(finals) == 3 * len(SEEDS)
+    record = search.record()
+    assert (record["rate"], record["other"]) == (1.0, "")
+    assert [row["rate"] for row in record["finals"]] == [1.5, 1.5, 1.0]
+    assert len(record["grid"]) == 8
+
+
+def test_a_final_at_the_edge_tries_the_next_rate_at_the_judged_length() -> None:
+    def run(todo: Sequence[tuple[Cell, int]]) -> Iterator[tuple[Cell, int, Outcome]]:
+        for each, seed in todo:
+            rate = float(each.name.split("rate ")[1].split()[0])
+            best = 0.3 if each.rounds == 50 else 1.0
+            yield each, seed, outcome([0.9 - 0.1 * abs(rate - best) - 0.01 * ("beta" in each.name)])
+
+    search = GridSearch(replace(grid(), judged_rounds=50))
+    assert search.run(run) == (0.25, "")
+    assert {rate for rate, _ in search.merits} == {0.5, 1.0, 2.0}
+    assert sorted(search.finals) == [(0.125, ""), (0.25, ""), (0.5, ""), (1.0, ""), (1.0, " beta")]
+    assert search.record()["at_the_edge"] is False
+
+
 def test_without_a_committed_choice_the_first_seed_decides() -> None:
     known = results({each.name: [outcome([0.5 + 0.1 * at])] for at, each in enumerate(grid().cells())})
     assert grid().chosen(known).name == "rate 2 beta"
@@ -92,6 +130,22 @@ def test_tuning_runs_on_seeds_of_its_own_and_judging_skips_its_cells(halves, kep
     judging = FinishedRuns(kept.folder, read_choices(tmp_path, "quick"))
     assert pending(tuned, "quick", 1, judging) == []
     assert run_all(tuned, "quick", 1, judging, 1, nobody).outcomes == {}
+
+
+def test_a_seed_that_chose_a_setting_is_not_judged(halves, kept, nobody, tmp_path) -> None:
+    search = GridSearch(grid())
+    search.run(runner(1.0))
+    write_choice(tmp_path, "quick", search)
+    known = json.loads((tmp_path / CHOICES).read_text())
+    known["quick"]["a method"]["seeds"] = [0, 2]
+    (tmp_path / CHOICES).write_text(json.dumps(known))
+    assert seeds_of_choices(tmp_path, "quick") == {0, 2}
+    assert seeds_of_choices(tmp_path, "full") == frozenset()
+    judging = FinishedRuns(kept.folder, read_choices(tmp_path, "quick"), seeds_of_choices(tmp_path, "quick"))
+    assert judging.seeds(cell(), 3) == [1, 3, 4]
+    assert judging.seeds(cell(seeds=1), 3) == [0]
+    found = run_all(halves, "quick", 2, judging, 1, nobody)
+    assert {name: set(runs) for name, runs in found.outcomes.items()} == {"first": {0}, "second": {1, 3}}
 
 
 def _rounds(made: Outcome) -> tuple[float, ...]:

@@ -35,6 +35,7 @@ def cells() -> list[Cell]:
             population=presets.ca2fl(),
             rounds=ROUNDS,
             evaluate_every=10,
+            long=True,
         )
         for method in METHODS
     ]

@@ -90,19 +90,17 @@ SCALES: Mapping[str, DeFedAvgScale] = {
 }
 
 
-# the paper's: its buffers change while a client trains, and the set I_t names it once
-OVERLAP = "DeFedAvg overlap"
+OURS = "DeFedAvg"  # transfers overlap with training, and a step names a client once: buffers and set I_t of the paper
 SAVING = "DeFedAvg, energy saving"  # section 2.3: a client trains again only after it was sampled
-ASYSG_N = "AsySG, n active"  # n clients compute gradients at a time, not all
 
 
-def devices(method: str = "") -> Population:
+def devices(method: str = OURS) -> Population:
     """Section 4.1.3 with the printed constants: 17 MFLOPs per step at 10 GFLOP/s times U[1, 5]; 2.2 MB at 400 Mbit/s.
 
     Transfer times are those of the paper's model whatever the network, so that the two editions differ in what is
-    learned, not in who waits for whom.
+    learned, not in who waits for whom. DeFedAvg's clients receive and send while they train (section 2.1.1).
     """
-    mode = "overlap" if method == OVERLAP else "serial"
+    mode = "overlap" if method in (OURS, SAVING) else "serial"
     return Population(step_s=Between(0.0017, 0.0085), up_s=0.044, down_s=0.044, mode=mode)
 
 
@@ -117,9 +115,7 @@ def algorithm(method: str, split: str, n: int, rates: Pair, steps: int = 50) -> 
             )
         case "FAVANO":
             return algorithms.favano(clients_per_round=n, steps=steps, **work)
-        case "AsySG":
-            return algorithms.asysg(buffer=n, server_lr=server)
-        case _ if method == ASYSG_N:
+        case "AsySG":  # n clients compute gradients at a time
             one: dict[str, Any] = {"steps": 1, "client_lr": 1.0, "batch_size": 10}
             return algorithms.fedbuff(buffer=n, concurrency=n, dispatch="immediate", server_lr=server, **one)
         case "FedBuff":
@@ -141,8 +137,7 @@ def algorithm(method: str, split: str, n: int, rates: Pair, steps: int = 50) -> 
                 **work,
             )
     if split == "iid":
-        once = method == OVERLAP
-        return algorithms.defedavg_iid(buffer=n, server_lr=server, steps=steps, distinct=once, **work)
+        return algorithms.defedavg_iid(buffer=n, server_lr=server, steps=steps, distinct=True, **work)
     return algorithms.defedavg_niid(
         draws=n, server_lr=server, steps=steps, energy_saving=method == SAVING, **work
     )
@@ -163,7 +158,7 @@ def settings(
             splits | iid; two random classes per client | the same; every class with equally many clients
             local work | 50 steps, batch 10 | the same
             time | 17 MFLOPs per step, 10 GFLOP/s, slowdown U[1, 5], 0.044 s each way
-                | the same constants; transfers in series; `DeFedAvg overlap`: in the background (section 2.1.1)
+                | the same constants; transfers in series, DeFedAvg's while its clients train (section 2.1.1)
             """
         )
         + compared(more)

@@ -7,44 +7,36 @@ from collections.abc import Mapping
 
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.defedavg import ASYSG_N, OVERLAP, RATES, SAVING, SCALES, N, Pair, algorithm, devices
+from fedpace.reproduce.defedavg import OURS, RATES, SAVING, SCALES, N, Pair, algorithm, devices
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 from fedpace.reproduce.tuning import Grid
 
 METHODS = {
-    "iid": ("FedAvg", "FAVANO", "AsySG", ASYSG_N, "DeFedAvg", OVERLAP),
-    "noniid": ("FedAvg", "FAVANO", "FedBuff", "FedBuff 2n", "DeFedAvg", OVERLAP, SAVING),
+    "iid": ("FedAvg", "FAVANO", "AsySG", OURS),
+    "noniid": ("FedAvg", "FAVANO", "FedBuff", "FedBuff 2n", OURS, SAVING),
 }
-ADDED = (OVERLAP, SAVING, ASYSG_N)  # after the first version: their cells come last
 # of the paper's grid, and a server rate between its 0.1 and 1
 SERVER_RATES, LOCAL_RATES = (1.0, 0.3, 0.1), ("0.01", "0.05", "0.1")
-SLOW = (
-    "FAVANO",
-    "AsySG",
-    ASYSG_N,
-)  # far behind whatever their rates: tuned at n = 10 only, and given up sooner
+SLOW = ("FAVANO", "AsySG")  # far behind whatever their rates: tuned at n = 10 only, and given up sooner
 RATES_TRIED: Mapping[str, tuple[float, ...]] = {
     "FAVANO": (0.05, 0.1),  # the clients'
     "AsySG": (0.1, 0.03, 0.01),  # the paper has 0.1 and 1; both are too large here
-    ASYSG_N: (0.1, 0.03, 0.01),
 }
 EVERY_S = 0.25
 TITLES = {"iid": "iid", "noniid": "two classes per client"}
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
-    """Quick: rates chosen for every n on the first seed, as in the paper. Full: the paper's Table 2."""
+    """Quick: rates chosen for every n, as in the paper. Full: the paper's Table 2."""
     every = [(split, method) for split, methods in METHODS.items() for method in methods]
-    first = [each for each in every if each[1] not in ADDED]
-    later = [each for each in every if each[1] in ADDED]
-    return [cell for split, method in (*first, *later) for cell in _of_method(edition, split, method, known)]
+    return [cell for split, method in every for cell in _of_method(edition, split, method, known)]
 
 
 def _of_method(edition: str, split: str, method: str, known: Results) -> list[Cell]:
     every = []
     for at, n in enumerate(N):
-        if edition == "quick" and (at == 0 or method not in SLOW):
+        if edition == "quick" and n in _tuned_at(method):
             every += _grid(split, method, n).cells()
         if (pair := rates(edition, split, method, at, known)) is not None:
             every.append(_cell(edition, name(split, method, n), split, method, n, pair, None))
@@ -59,8 +51,13 @@ def grids(edition: str) -> list[Grid]:
         _grid(split, method, n)
         for split, methods in METHODS.items()
         for method in methods
-        for n in (N[:1] if method in SLOW else N)
+        for n in _tuned_at(method)
     ]
+
+
+def _tuned_at(method: str) -> tuple[int, ...]:
+    """Energy saving has DeFedAvg's rates: only what it saves is compared."""
+    return () if method == SAVING else N[:1] if method in SLOW else N
 
 
 def _grid(split: str, method: str, n: int) -> Grid:
@@ -85,7 +82,7 @@ def _pair(method: str, rate: float, local: str) -> Pair | None:
     """Server and local rate; a local rate of 0.01 is tried with server rates of 1 and above only."""
     if method == "FAVANO":
         return None, rate
-    if method in ("AsySG", ASYSG_N):
+    if method == "AsySG":
         return rate, None
     return None if float(local) < 0.05 and rate < 1 else (rate, float(local))
 
@@ -102,7 +99,8 @@ def rates(edition: str, split: str, method: str, at: int, known: Results) -> Pai
     """Server and local rate of a method for the n at this place; None while the choice is open."""
     if edition == "full":
         return RATES[split][printed_name(method)][at]
-    chosen = _grid(split, method, N[0] if method in SLOW else N[at]).chosen(known)
+    tuned = OURS if method == SAVING else method
+    chosen = _grid(split, tuned, N[0] if method in SLOW else N[at]).chosen(known)
     if chosen is None:
         return None
     server, local = (None if word == "None" else float(word) for word in chosen.name.split()[-2:])
@@ -134,7 +132,7 @@ def _cell(
 
 def printed_name(method: str) -> str:
     """The method of the paper's tables that this one is a reading of."""
-    return method.removesuffix(" 2n").removesuffix(" overlap").partition(",")[0]
+    return method.removesuffix(" 2n").partition(",")[0]
 
 
 def taken(edition: str, results: Results, split: str, method: str, n: int) -> SeedSpread:

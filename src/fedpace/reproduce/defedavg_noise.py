@@ -15,7 +15,7 @@ from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, cheaper
-from fedpace.reproduce.defedavg import OVERLAP, SCALES, devices
+from fedpace.reproduce.defedavg import SCALES, devices
 from fedpace.reproduce.experiment import Finding, not_run
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
@@ -78,7 +78,7 @@ def _cell(label: str, n: int, server: float) -> Cell:
         name=label,
         algorithm=rule,
         task=replace(SCALES["quick"].task("iid"), clients=PER_UPDATE * n),
-        population=devices(OVERLAP),
+        population=devices(),
         rounds=ROUNDS,
         evaluate_every=5,
         stop_at=TARGET,

@@ -11,7 +11,7 @@ from fedpace.reproduce import defedavg_noise as noise
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, above, cheaper
-from fedpace.reproduce.defedavg import PAPER, RATES, SCALES, algorithm, devices, settings
+from fedpace.reproduce.defedavg import OURS, PAPER, RATES, SCALES, algorithm, devices, settings
 from fedpace.reproduce.defedavg import N as TABLE_2
 from fedpace.reproduce.experiment import Finding, Procedure, Table, not_run, reproduction
 from fedpace.reproduce.outcome import Outcome
@@ -65,9 +65,9 @@ def grids(edition: str) -> list[Grid]:
 
 def _printed_rates(edition: str, split: str, n: int) -> Cell:
     """The rates that Table 2 has for this n: at n = 80, iid, they are 1 and 0.1."""
-    server, local = (float(rate or 1.0) for rate in RATES[split]["DeFedAvg"][TABLE_2.index(n)])
+    server, local = (float(rate or 1.0) for rate in RATES[split][OURS][TABLE_2.index(n)])
     plain = _cell(edition, f"{split} n={n}, Table 2's rates", split, n, server, 50)
-    return replace(plain, algorithm=algorithm("DeFedAvg", split, n, (server, local)))
+    return replace(plain, algorithm=algorithm(OURS, split, n, (server, local)))
 
 
 def _control(split: str, n: int) -> str:
@@ -95,7 +95,7 @@ def _cell(
     rounds = max(60, ROUNDS[edition] * 10 // max(10, n)) if edition == "quick" else ROUNDS[edition]
     return Cell(
         name=label,
-        algorithm=algorithm("DeFedAvg", split, n, (server, LOCAL), steps),
+        algorithm=algorithm(OURS, split, n, (server, LOCAL), steps),
         task=scale.task(split),
         population=devices(),
         rounds=2 * rounds if n < 10 else rounds,

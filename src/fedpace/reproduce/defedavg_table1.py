@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.comparison import Comparison, cheaper, times
 from fedpace.reproduce.defedavg import (
-    ASYSG_N,
     CENSORED,
     FULL,
-    OVERLAP,
+    OURS,
     PAPER,
     SAVING,
     SCALES,
@@ -60,11 +59,11 @@ def findings(edition: str, results: Results) -> list[Finding]:
 def _fastest(edition: str, results: Results, split: str) -> Finding:
     published = "fastest at n = 10, 20, 40, 80"
     claim = f"DeFedAvg is the fastest to the target, {TITLES[split]}"
-    method, done = _ours(results, split)
+    done = _done(results, split)
     if not done:
         return not_run(claim, published)
-    rivals = _rivals(results, split, done)
-    own = {n: taken(edition, results, split, method, n) for n in done}
+    rivals = [method for method in SECONDS[split] if method != OURS]
+    own = {n: taken(edition, results, split, OURS, n) for n in done}
     wins = {n: [m for m in rivals if _before(taken(edition, results, split, m, n), own[n])] for n in done}
     ours = "; ".join(f"n = {n}: {_place(results, split, rivals, n, ahead)}" for n, ahead in wins.items())
     if missing := [m for m in rivals if not results.have(*(name(split, m, n) for n in done))]:
@@ -78,22 +77,13 @@ def _fastest(edition: str, results: Results, split: str) -> Finding:
             "every client continually and is no slower than DeFedAvg here: who is fast has nothing to do with which "
             "classes it holds, so there is no bias to pay for. The table has 2n active clients too (FedBuff 2n)."
         )
-    comparisons = tuple(_sooner(edition, results, split, method, m, n) for n in done for m in rivals)
+    comparisons = tuple(_sooner(edition, results, split, OURS, m, n) for n in done for m in rivals)
     return Finding(claim, published, ours, note=note, comparisons=comparisons, family=f"Table 1, {split}")
 
 
-def _ours(results: Results, split: str) -> tuple[str, list[int]]:
-    """DeFedAvg with overlapping transfers, the paper's; in series where that was not run. And the n that were."""
-    for method in (OVERLAP, "DeFedAvg"):
-        if done := [n for n in N if results.have(name(split, "FedAvg", n), name(split, method, n))]:
-            return method, done
-    return OVERLAP, []
-
-
-def _rivals(results: Results, split: str, done: Sequence[int]) -> list[str]:
-    """The methods of the paper's table; AsySG with n active clients where that was run."""
-    asysg = ASYSG_N if results.have(*(name(split, ASYSG_N, n) for n in done)) else "AsySG"
-    return [asysg if method == "AsySG" else method for method in SECONDS[split] if method != "DeFedAvg"]
+def _done(results: Results, split: str) -> list[int]:
+    """The n that DeFedAvg and FedAvg were run at."""
+    return [n for n in N if results.have(name(split, "FedAvg", n), name(split, OURS, n))]
 
 
 def _sooner(edition: str, results: Results, split: str, method: str, rival: str, n: int) -> Comparison:
@@ -114,24 +104,20 @@ def _before(rival: SeedSpread, own: SeedSpread) -> bool:
 
 
 def _ratio(edition: str, results: Results, split: str) -> Finding:
-    theirs = [a / b for a, b in zip(SECONDS[split]["FedAvg"], SECONDS[split]["DeFedAvg"], strict=True)]
+    theirs = [a / b for a, b in zip(SECONDS[split]["FedAvg"], SECONDS[split][OURS], strict=True)]
     claim = f"FedAvg needs a multiple of DeFedAvg's time, {TITLES[split]}"
     published = ", ".join(f"{value:.2f}" for value in theirs) + " times at n = 10, 20, 40, 80"
-    method, done = _ours(results, split)
+    done = _done(results, split)
     if not done:
         return not_run(claim, published)
-    ours = ", ".join(f"{_quotient(edition, results, split, method, n)} (n = {n})" for n in done)
-    comparisons = tuple(_sooner(edition, results, split, method, "FedAvg", n) for n in done)
+    ours = ", ".join(f"{_quotient(edition, results, split, n)} (n = {n})" for n in done)
+    comparisons = tuple(_sooner(edition, results, split, OURS, "FedAvg", n) for n in done)
     note = "tested: longer at every n. How many times as long depends on network and target: shown only."
-    if method != OVERLAP:
-        note += (
-            " DeFedAvg with transfers in series; with overlap 1,175 steps take 26.1 s at n = 10, not 38.05."
-        )
     return Finding(claim, published, ours, note=note, comparisons=comparisons, family=f"Table 1, {split}")
 
 
-def _quotient(edition: str, results: Results, split: str, method: str, n: int) -> str:
-    slow, fast = (taken(edition, results, split, name, n) for name in ("FedAvg", method))
+def _quotient(edition: str, results: Results, split: str, n: int) -> str:
+    slow, fast = (taken(edition, results, split, name, n) for name in ("FedAvg", OURS))
     if not fast.reached:
         return "DeFedAvg does not get there"
     if not slow.reached:
@@ -166,7 +152,7 @@ def _order(edition: str, results: Results, n: int) -> Comparison:
 
 def _saves(results: Results) -> Finding:
     claim = f"clients that train only after they were sampled train less often until the target, {TITLES['noniid']}"
-    pairs = {n: (name("noniid", "DeFedAvg", n), name("noniid", SAVING, n)) for n in N}
+    pairs = {n: (name("noniid", OURS, n), name("noniid", SAVING, n)) for n in N}
     done = {n: pair for n, pair in pairs.items() if results.have(*pair)}
     if not done:
         return not_run(claim, OWN)
@@ -243,7 +229,7 @@ def _curves(results: Results, split: str) -> Figure:
             shown = {method: name(split, method, n) for method in METHODS[split]}
             draw.curves(grid[0][column], results, shown, draw.seconds)
             draw.curves(grid[1][column], results, shown, draw.seconds, "loss")
-            legend = "lower right" if results.have(name(split, "DeFedAvg", n)) else None
+            legend = "lower right" if results.have(name(split, OURS, n)) else None
             draw.titled(grid[0][column], f"n = {n}, {TITLES[split]}", "virtual seconds", "", legend)
             draw.titled(grid[1][column], f"n = {n}", "virtual seconds")
         grid[0][0].set_ylabel("test accuracy, %")
@@ -292,10 +278,10 @@ EXPERIMENT = reproduction(
     settings(
         """
         rates | best of server 0.1, 1 and local 0.001 … 0.1, for every n (Table 2)
-            | quick: best of seven pairs with server 0.1, 0.3, 1 for every n (the slow ones: n = 10);
-            full: Table 2
+            | quick: best of seven pairs with server 0.1, 0.3, 1 for every n (the slow ones: n = 10), tuned on seeds of
+            their own (tuning.json); full: Table 2
         FedBuff | concurrency not stated | all clients active; also 2n active
-        AsySG | which clients are active is not stated | all; also n active
+        AsySG | which clients are active is not stated | n active
         FAVANO | rhythm of the server not stated | one step per cycle of the fastest client
         evaluation; cut | not stated; > 880 s printed where not reached
             | every 0.25 virtual seconds (full: 1 s); 40 s (FAVANO, AsySG 20 s; full: 600 and 880 s)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from fedpace.errors import ConfigError
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.run import Job, simulated
 
@@ -13,27 +14,51 @@ SHORT = 2  # server steps of a probe
 
 
 class TimeEstimate(NamedTuple):
-    """At most so much work: cells that reach their target end earlier."""
+    """At most so much work: cells that reach their target end earlier.
+
+    `unknown` runs cannot be timed here, for the reasons in `why`: their data set is not downloaded.
+    """
 
     runs: int
     steps: int
     core_seconds: float
+    unknown: int = 0
+    why: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.runs} runs, at most {self.steps:,} server steps, about {duration(self.core_seconds)} of one core"
+        time = duration(self.core_seconds)
+        known = f"{self.runs} runs, at most {self.steps:,} server steps, about {time} of one core"
+        return f"{known}; {self.unknown} more not timed: {'; '.join(self.why)}" if self.unknown else known
+
+
+def total(estimates: Sequence[TimeEstimate]) -> TimeEstimate:
+    """Of several experiments."""
+    return TimeEstimate(
+        sum(one.runs for one in estimates),
+        sum(one.steps for one in estimates),
+        sum(one.core_seconds for one in estimates),
+        sum(one.unknown for one in estimates),
+        tuple(dict.fromkeys(reason for one in estimates for reason in one.why)),
+    )
 
 
 def estimate(jobs: Sequence[Job]) -> TimeEstimate:
     """Times the same kinds of rounds; cells that differ in numbers only are taken to be equally fast."""
-    known: dict[tuple[object, ...], Throughput] = {}
-    steps, seconds = 0, 0.0
+    known: dict[tuple[object, ...], Throughput | str] = {}
+    found = []
     for cell, seed in jobs:
         kind = _kind(cell)
         if kind not in known:
-            known[kind] = _pace(cell, seed)
-        most = _steps(cell, known[kind])
-        steps, seconds = steps + most, seconds + most * known[kind].real_s
-    return TimeEstimate(len(jobs), steps, seconds)
+            known[kind] = _pace_or_reason(cell, seed)
+        found.append(_of_run(cell, known[kind]))
+    return total(found)
+
+
+def _of_run(cell: Cell, pace: Throughput | str) -> TimeEstimate:
+    if isinstance(pace, str):
+        return TimeEstimate(0, 0, 0.0, 1, (pace,))
+    most = _steps(cell, pace)
+    return TimeEstimate(1, most, most * pace.real_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +80,14 @@ def _steps(cell: Cell, pace: Throughput) -> int:
     if cell.stop_s is None or pace.virtual_s == 0:
         return cell.rounds
     return min(cell.rounds, int(cell.stop_s / pace.virtual_s) + 1)
+
+
+def _pace_or_reason(cell: Cell, seed: int) -> Throughput | str:
+    """The pace of a kind of cell, or why it cannot be run here: other kinds are timed all the same."""
+    try:
+        return _pace(cell, seed)
+    except ConfigError as reason:
+        return str(reason)
 
 
 def _pace(cell: Cell, seed: int) -> Throughput:

@@ -58,6 +58,7 @@ def _grid(method: str) -> Grid:
             task=SCALE.task(),
             rounds=GRID_ROUNDS,
             evaluate_every=SCALE.evaluate_every,
+            long=True,
             seeds=1,
         )
 

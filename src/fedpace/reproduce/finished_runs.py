@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ class FinishedRuns:
 
     folder: Path
     choices: Mapping[str, tuple[float, str]] = field(default_factory=dict)  # settings that were tuned before
+    tuned_on: frozenset[int] = frozenset()  # seeds that chose them: none of these is judged
 
     @classmethod
     def of(
@@ -27,8 +29,17 @@ class FinishedRuns:
         edition: str,
         root: Path | None = None,
         choices: Mapping[str, tuple[float, str]] | None = None,
+        tuned_on: frozenset[int] = frozenset(),
     ) -> FinishedRuns:
-        return cls((root or home() / "reproduce") / experiment / edition, choices or {})
+        return cls((root or home() / "reproduce") / experiment / edition, choices or {}, tuned_on)
+
+    def seeds(self, cell: Cell, wanted: int) -> list[int]:
+        """The seeds a cell is run for: the first ones of a grid; else those that chose no setting."""
+        if cell.seeds is not None:
+            return list(range(min(wanted, cell.seeds)))
+        return list(
+            itertools.islice((seed for seed in itertools.count() if seed not in self.tuned_on), wanted)
+        )
 
     def path(self, cell: Cell, seed: int) -> Path:
         return self.folder / f"{cell.key}-seed{seed}.json"
@@ -51,7 +62,7 @@ class FinishedRuns:
         """What there is of these cells."""
         found = Results(choices=self.choices)
         for cell in cells:
-            for seed in range(seeds if cell.seeds is None else min(seeds, cell.seeds)):
+            for seed in self.seeds(cell, seeds):
                 if (outcome := self.get(cell, seed)) is not None:
                     found.add(cell, seed, outcome)
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -67,17 +68,23 @@ def _page_name(edition: str) -> str:
 
 
 def require_no_fewer(experiment: Reproduction, edition: str, results: Results, folder: Path) -> None:
-    """Refuse to replace a page that was made from more runs than are finished."""
+    """Refuse to replace a page made from more runs than are finished; runs that chose a setting do not count."""
     measured_before = folder / experiment.name / f"{edition}.csv"
-    before = (
-        len(measured_before.read_text(encoding="utf-8").splitlines()) - 1 if measured_before.exists() else 0
-    )
-    now = sum(map(len, results.outcomes.values()))
+    grids = {cell.name for grid in experiment.procedure.grids(edition) for cell in grid.cells()}
+    before = sum(name not in grids for name in _measured_cells(measured_before))
+    now = sum(len(runs) for name, runs in results.outcomes.items() if name not in grids)
     if now < before:
         raise ConfigError(
             f"the page to replace, {measured_before.parent}, must not be made from more runs than yours ({now}); got "
             f"{before}: give another folder with --out, your runs are kept"
         )
+
+
+def _measured_cells(path: Path) -> list[str]:
+    """The cell of every run of a page."""
+    if not path.exists():
+        return []
+    return [row["cell"] for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
 
 
 def _page(

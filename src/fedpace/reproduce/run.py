@@ -35,16 +35,19 @@ LONG_S = "120s"  # real time between two checkpoints of a cell
 def pending(
     experiment: Reproduction, edition: str, seeds: int, kept: FinishedRuns, only: str | None = None
 ) -> list[Job]:
-    """What is still to be run, as far as is known by now; with `only`, of the cells that are called so."""
+    """What is still to be run, as far as is known by now; with `only`, of the cells that are called so.
+
+    Long cells of the quick edition are run only so: the edition as a whole is one of minutes.
+    """
     known = finished(experiment, edition, seeds, kept)
     tuned = {cell.name for grid in _tuned(experiment, edition, kept) for cell in grid.cells()}
     cells = [
         cell
         for cell in experiment.procedure.cells(edition, known)
-        if cell.name not in tuned and (only is None or only in cell.name)
+        if cell.name not in tuned and (not cell.long if only is None else only in cell.name)
     ]
     jobs = [
-        (cell, seed) for cell in cells for seed in range(_seeds(cell, seeds)) if kept.get(cell, seed) is None
+        (cell, seed) for cell in cells for seed in kept.seeds(cell, seeds) if kept.get(cell, seed) is None
     ]
     return sorted(jobs, key=lambda job: (job[1], repr(job[0].task)))  # neighbours share their data
 
@@ -78,7 +81,10 @@ def tune(
 
 
 def _grids(experiment: Reproduction, edition: str, only: str | None) -> list[Grid]:
-    return [grid for grid in experiment.procedure.grids(edition) if only is None or only in grid.name]
+    every = experiment.procedure.grids(edition)
+    if only is not None:
+        return [grid for grid in every if only in grid.name]
+    return [grid for grid in every if not any(cell.long for cell in grid.cells())]
 
 
 def tuning_jobs(
@@ -220,7 +226,3 @@ def _training_loss(cell: Cell, task: object, run: Run, ended: str) -> float | No
     if not cell.training_loss or ended == "diverged":
         return None
     return float(task.training_loss(run.model))  # type: ignore[attr-defined]
-
-
-def _seeds(cell: Cell, seeds: int) -> int:
-    return seeds if cell.seeds is None else min(seeds, cell.seeds)

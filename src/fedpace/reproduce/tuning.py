@@ -6,7 +6,7 @@ import itertools
 import json
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from fedpace.reproduce.results import Results
 CHOICES = "tuning.json"
 SEEDS = (1000, 1001)  # not among those that are judged
 EXTENSIONS = 3  # rates added beyond the ends of a grid, at most
+FINALISTS = 3  # settings of a grid of short runs that are run at the judged length
 
 Setting = tuple[float, str]  # server rate, everything else
 Merit = tuple[float, ...]  # larger is better, compared in order
@@ -30,13 +31,18 @@ def final_accuracy(last: int) -> Callable[[Outcome], Merit]:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Settings of one method: rates, each with all of `others`. `cell` makes a run, or None if a rule prunes it."""
+    """Settings of one method: rates, each with all of `others`. `cell` makes a run, or None if a rule prunes it.
+
+    Where runs of the grid are shorter than the judged ones, `judged_rounds` says how long those are: the best
+    `FINALISTS` settings are then run at that length, and the best of these is the choice.
+    """
 
     name: str
     rates: tuple[float, ...]
     cell: Callable[[float, str], Cell | None]
     merit: Callable[[Outcome], Merit]
     others: tuple[str, ...] = ("",)
+    judged_rounds: int | None = None
 
     def settings(self, rates: Sequence[float] | None = None) -> dict[Setting, Cell]:
         """The settings that are not pruned, with their cells."""
@@ -63,6 +69,7 @@ class GridSearch:
 
     grid: Grid
     merits: dict[Setting, Merit] = field(default_factory=dict)
+    finals: dict[Setting, Merit] = field(default_factory=dict)  # at the judged length
     real_seconds: float = 0.0
 
     def run(self, runner: Runner) -> Setting:
@@ -74,22 +81,54 @@ class GridSearch:
             if beyond is None or not self._try([beyond], runner):
                 break
             tried = sorted([*tried, beyond])
+        if self.grid.judged_rounds is not None:
+            self._final(self.grid.judged_rounds, runner)
         return self.best
 
     @property
     def best(self) -> Setting:
-        return max(self.merits, key=lambda setting: self.merits[setting])
+        deciding = self.finals or self.merits
+        return max(deciding, key=lambda setting: deciding[setting])
 
     def _try(self, rates: Sequence[float], runner: Runner) -> bool:
         """Whether any setting was left to try."""
         settings = self.grid.settings(rates)
+        self.merits |= self._measured(settings, runner)
+        return bool(settings)
+
+    def _final(self, rounds: int, runner: Runner) -> None:
+        """The best settings at the judged length; the next rate while the best of these is at an end of the grid."""
+        ahead = sorted(self.merits, key=lambda setting: self.merits[setting], reverse=True)[:FINALISTS]
+        self.finals = self._measured(self._longer(ahead, rounds), runner)
+        for _ in range(EXTENSIONS):
+            rate, other = self.best
+            beyond = _beyond(self._rates, rate)
+            further = {} if beyond is None else self._longer([(beyond, other)], rounds)
+            if not further:
+                break
+            self.finals |= self._measured(further, runner)
+
+    def _longer(self, settings: Sequence[Setting], rounds: int) -> dict[Setting, Cell]:
+        """Cells of the judged length, of settings that are not pruned."""
+        made = {setting: self.grid.cell(*setting) for setting in settings}
+        return {
+            setting: replace(cell, name=f"final {cell.name}", rounds=rounds)
+            for setting, cell in made.items()
+            if cell is not None
+        }
+
+    @property
+    def _rates(self) -> list[float]:
+        return sorted({rate for rate, _ in (*self.merits, *self.finals)})
+
+    def _measured(self, settings: Mapping[Setting, Cell], runner: Runner) -> dict[Setting, Merit]:
+        """The mean merit of each setting over the seeds for tuning."""
         by_name = {cell.name: setting for setting, cell in settings.items()}
         found: dict[Setting, list[Merit]] = {}
-        for cell, _, outcome in runner([(cell, seed) for cell in settings.values() for seed in SEEDS]):
+        for cell, _, outcome in runner([(cell, seed) for seed in SEEDS for cell in settings.values()]):
             found.setdefault(by_name[cell.name], []).append(self.grid.merit(outcome))
             self.real_seconds += outcome.real_seconds
-        self.merits |= {setting: _mean(merits) for setting, merits in found.items()}
-        return bool(settings)
+        return {setting: _mean(merits) for setting, merits in found.items()}
 
     def record(self) -> dict[str, Any]:
         """What is committed: choice, grid and cost."""
@@ -99,12 +138,9 @@ class GridSearch:
             "other": other,
             "seeds": list(SEEDS),
             "real_seconds": round(self.real_seconds, 1),
-            "at_the_edge": _beyond(sorted({rate for rate, _ in self.merits}), rate) is not None,
-            "grid": [
-                {"rate": rate, "other": other, "merit": [_finite(value) for value in merit]}
-                for (rate, other), merit in self.merits.items()
-            ],
-        }
+            "at_the_edge": _beyond(self._rates, rate) is not None,
+            "grid": _rows(self.merits),
+        } | ({"finals": _rows(self.finals)} if self.finals else {})
 
 
 def _beyond(rates: Sequence[float], best: float) -> float | None:
@@ -115,6 +151,13 @@ def _beyond(rates: Sequence[float], best: float) -> float | None:
         return 2 * best
     factor = rates[-1] / rates[-2] if best == rates[-1] else rates[0] / rates[1]
     return float(f"{best * factor:.3g}")
+
+
+def _rows(merits: Mapping[Setting, Merit]) -> list[dict[str, Any]]:
+    return [
+        {"rate": rate, "other": other, "merit": [_finite(value) for value in merit]}
+        for (rate, other), merit in merits.items()
+    ]
 
 
 def _mean(merits: Sequence[Merit]) -> Merit:
@@ -132,6 +175,11 @@ def _finite(value: float) -> float | None:
 def read_choices(folder: Path, edition: str) -> dict[str, Setting]:
     """By name of the grid; empty where nothing was tuned."""
     return {name: (row["rate"], row["other"]) for name, row in _read(folder).get(edition, {}).items()}
+
+
+def seeds_of_choices(folder: Path, edition: str) -> frozenset[int]:
+    """The seeds that the committed choices were made on: a claim is not judged on them."""
+    return frozenset(seed for row in _read(folder).get(edition, {}).values() for seed in row["seeds"])
 
 
 def write_choice(folder: Path, edition: str, search: GridSearch) -> Path:

@@ -12,6 +12,7 @@ from fedpace.cli.parser import processes, repeats
 
 if TYPE_CHECKING:
     from fedpace.reproduce.cell import Cell
+    from fedpace.reproduce.estimate import TimeEstimate
     from fedpace.reproduce.experiment import Finding, Reproduction
     from fedpace.reproduce.finished_runs import FinishedRuns
     from fedpace.reproduce.outcome import Outcome
@@ -71,7 +72,10 @@ def command(args: argparse.Namespace) -> int:
     if args.names == ["list"]:
         return _list()
     names = list(reproduce.NAMES) if args.names == ["all"] else args.names
-    for experiment in [reproduce.experiment(name) for name in names]:
+    experiments = [reproduce.experiment(name) for name in names]
+    if args.estimate:
+        return _estimate(experiments, args)
+    for experiment in experiments:
         if args.verdicts:
             _rejudge(experiment, args)
         else:
@@ -87,35 +91,43 @@ def _list() -> int:
     return 0
 
 
-def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
-    from fedpace.reproduce.finished_runs import FinishedRuns
-    from fedpace.reproduce.run import finished
-    from fedpace.reproduce.tuning import read_choices
+def _estimate(experiments: Sequence[Reproduction], args: argparse.Namespace) -> int:
+    """The cost of each and of all; an experiment whose data are missing is named, the others are timed."""
+    from fedpace.reproduce.estimate import total
 
-    choices = read_choices(Path(args.out) / experiment.name, args.edition)
-    kept = FinishedRuns.of(experiment.name, args.edition, Path(args.keep) if args.keep else None, choices)
+    costs = [_say_cost(experiment, _kept(experiment, args), args) for experiment in experiments]
+    if len(experiments) > 1:
+        _say(f"together: {total(costs)}")
+    return 0
+
+
+def _kept(experiment: Reproduction, args: argparse.Namespace) -> FinishedRuns:
+    from fedpace.reproduce.finished_runs import FinishedRuns
+    from fedpace.reproduce.tuning import read_choices, seeds_of_choices
+
+    root, committed = Path(args.keep) if args.keep else None, Path(args.out) / experiment.name
+    choices, tuned_on = read_choices(committed, args.edition), seeds_of_choices(committed, args.edition)
+    return FinishedRuns.of(experiment.name, args.edition, root, choices, tuned_on)
+
+
+def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
+    from fedpace.reproduce.run import finished
+
+    kept = _kept(experiment, args)
+    if not args.report:
+        _say_cost(experiment, kept, args)
     if args.tune:
         _tune(experiment, kept, args)
         return
     if not args.report:
-        _say_cost(experiment, kept, args)
-        if args.estimate:
-            return
         _run(experiment, kept, args)
     results = finished(experiment, args.edition, args.seeds, kept)
     _write(experiment, results, args)
 
 
 def _tune(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
-    from fedpace.reproduce.estimate import estimate
-    from fedpace.reproduce.run import tune, tuning_jobs
+    from fedpace.reproduce.run import tune
     from fedpace.reproduce.tuning import GridSearch, write_choice
-
-    todo = tuning_jobs(experiment, args.edition, kept, args.only)
-    said = estimate(todo) if todo else "nothing to run"
-    _say(f"{experiment.name} ({args.edition}), tuning: {said}")
-    if args.estimate:
-        return
 
     def told(search: GridSearch) -> None:
         path = write_choice(Path(args.out) / experiment.name, args.edition, search)
@@ -125,14 +137,22 @@ def _tune(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace
     tune(experiment, args.edition, kept, args.jobs, told, args.only)
 
 
-def _say_cost(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
+def _say_cost(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> TimeEstimate:
     from fedpace.reproduce.estimate import estimate
-    from fedpace.reproduce.run import pending
+    from fedpace.reproduce.run import pending, tuning_jobs
 
-    todo = pending(experiment, args.edition, args.seeds, kept, args.only)
+    what = f"{experiment.name} ({args.edition}){', tuning' if args.tune else ''}"
+    todo = (
+        tuning_jobs(experiment, args.edition, kept, args.only)
+        if args.tune
+        else pending(experiment, args.edition, args.seeds, kept, args.only)
+    )
     if todo:
-        _say(f"{experiment.name} ({args.edition}): timing a few steps of each kind of run ...")
-    _say(f"{experiment.name} ({args.edition}): {estimate(todo) if todo else 'all runs are finished'}")
+        _say(f"{what}: timing a few steps of each kind of run ...")
+    cost = estimate(todo)
+    nothing = "nothing to run" if args.tune else "all runs are finished"
+    _say(f"{what}: {cost if todo else nothing}")
+    return cost
 
 
 def _run(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:

@@ -1,0 +1,80 @@
+"""Write the counts of verdicts into README.md and docs/evidence.md: run it after pages of docs/results/ changed.
+
+A paper's row counts that paper's claims; our own, and expectations of small studies, are in rows of their own. The rows
+themselves are written by hand, and a test holds them to be all of them: this fills in the numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results"
+WORDS = ("reproduced", "contradicted", "undecided", "indicated")
+OWN = ("own", "toy")
+PAPERS = {
+    "FedNova": ("objective-inconsistency", "fednova-heterogeneous"),
+    "FedGM": ("fedgm-family", "fedgm-large-lr", "fedgm-multistage", "fedgm-autonomous"),
+    "DeFedAvg": ("defedavg-table1", "defedavg-speedup"),
+    "bidirectional compression": ("two-way-bits",),
+    "CA2FL": ("ca2fl-accuracy", "ca2fl-delay", "ca2fl-sensitivity"),
+}
+OURS = "our own claims"
+
+
+def verdicts(name: str, *sources: str) -> Counter[str]:
+    """Of the claims of these sources on an experiment's pages, both editions."""
+    pages = json.loads((RESULTS / name / "verdicts.json").read_text(encoding="utf-8")).values()
+    return Counter(row["verdict"] for page in pages for row in page if row["source"] in sources)
+
+
+def counted(found: Counter[str]) -> str:
+    """The numbers of a row."""
+    counts = [found[word] for word in WORDS]
+    return " | ".join(map(str, [*counts, found["not tested"] + found["not run"]])) + " |"
+
+
+def experiments() -> list[str]:
+    return sorted(path.parent.name for path in RESULTS.glob("*/verdicts.json"))
+
+
+def of_paper(paper: str) -> str:
+    """The numbers of a row of the README."""
+    if paper == OURS:
+        return counted(sum((verdicts(name, *OWN) for name in experiments()), Counter()))
+    return counted(sum((verdicts(name, "paper") for name in PAPERS[paper]), Counter()))
+
+
+def readme(text: str) -> str:
+    for paper in (*PAPERS, OURS):
+        text = re.sub(
+            rf"(?m)^(\| \[{paper}\][^|]*\| ).*$", lambda row, paper=paper: row[1] + of_paper(paper), text
+        )
+    return text
+
+
+def evidence(text: str) -> str:
+    """Rows of the papers' sections, then those of our own."""
+    papers, heading, own = text.partition("\n## Our own claims\n")
+    return _filled(papers, "paper") + heading + _filled(own, *OWN)
+
+
+def _filled(text: str, *sources: str) -> str:
+    def row(found: re.Match[str]) -> str:
+        return found[1] + counted(verdicts(found[2], *sources))
+
+    return re.sub(r"(?m)^(\| \[([\w-]+)\]\(results/[^|]*\|[^|]*\| ).*$", row, text)
+
+
+def main() -> int:
+    for path, filled in ((ROOT / "README.md", readme), (ROOT / "docs" / "evidence.md", evidence)):
+        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
