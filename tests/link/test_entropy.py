@@ -18,6 +18,7 @@ from fedpace.errors import ConfigError, FrameError
 from fedpace.link import EntropyCoded, Plain
 from fedpace.link.codecs import levels
 from fedpace.link.codecs.entropy import (
+    BLOCK,
     FARTHEST,
     LAG,
     MOST_LEVEL,
@@ -281,3 +282,29 @@ def test_two_way_may_send_dithered_updates_without_a_memory() -> None:
     with pytest.raises(ConfigError, match="tau must be zero"):
         algorithms.two_way(memory="none", tau=1.2)
     assert codec_of("entropy:1.59") == EntropyCoded(1.59, dither=False)
+
+
+# ---------------------------------------------------------------- in place
+
+
+@pytest.mark.parametrize("dither", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_frame_is_subtracted_block_by_block_as_the_vector_that_it_is(dither: bool, dtype: type) -> None:
+    """v - decode(frame) to the bit, over more than one block; written over v, and without a second vector."""
+    codec, v = EntropyCoded(BITS, dither), rng().standard_t(3, 2 * BLOCK + 5).astype(dtype)
+    frame = codec.encode(v, rng())
+    rest, own = v - codec.decode(frame, v.size), v.copy()
+    assert codec.subtract(frame, own) is own
+    np.testing.assert_array_equal(own, rest)
+
+
+@pytest.mark.parametrize("dither", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_levels_that_lie_in_the_decoded_vector_are_those_of_an_array_of_their_own(
+    dither: bool, dtype: type
+) -> None:
+    v = rng().standard_normal(3000).astype(dtype)
+    frame = EntropyCoded(BITS, dither).encode(v, rng())
+    (apart, _), (within, _) = read(frame, (3000,)), read(frame, (3000,), in_place=True)
+    assert within.q.dtype == dtype and apart.q.dtype == np.int16
+    np.testing.assert_array_equal(within.q, apart.q)

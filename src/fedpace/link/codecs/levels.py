@@ -71,7 +71,7 @@ def with_dead_zone(v: Array, step: float, q: Array) -> tuple[float, float]:
 def with_means(q: Array, step: float, first: float, rest: float, largest: float, out: Array) -> None:
     """0, +-first, +-(|q| + rest) step, cut off at the largest number; `out` may be `q`."""
     for i in range(q.size):
-        m = abs(np.int64(q[i]))
+        m = abs(int(q[i]))
         size = 0.0 if m == 0 else first if m == 1 else min((m + rest) * step, largest)
         out[i] = -size if q[i] < 0 else size
 
@@ -81,7 +81,7 @@ def magnitudes(q: Array) -> tuple[int, bool]:
     """The largest, and whether any is 1."""
     largest, ones = 0, False
     for i in range(q.size):
-        m = abs(np.int64(q[i]))
+        m = abs(int(q[i]))
         largest = max(largest, m)
         ones = ones or m == 1
     return largest, ones
