@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from fedpace.tasks.captured.convolutions import Kept, convolution_step
 from fedpace.tasks.captured.kernels import Live, Step, own_step
 from fedpace.tasks.captured.record import Call, name_of
 
@@ -28,9 +29,9 @@ DIRECT: dict[OpOverload, Any] = {
 DIRECT |= {aten.add.out: torch.add, aten.sub.out: torch.sub}  # the same, called without a look at the schema
 
 
-def into(call: Call, live: Live) -> Step | None:
+def into(call: Call, live: Live, kept: Kept) -> Step | None:
     """The operation with its result in its outputs; None: there is none that writes there."""
-    outputs, own = call.outputs, own_step(call, live)
+    outputs, own = call.outputs, own_step(call, live) or convolution_step(call, kept)
     if own is not None:
         return own
     if call.operation in UNFILLED:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, UntypedStorage
 
+from fedpace.tasks.captured.convolutions import Kept
 from fedpace.tasks.captured.kernels import Step
 from fedpace.tasks.captured.operations import into
 from fedpace.tasks.captured.placement import placed
@@ -50,6 +51,7 @@ class Planner:
     def __init__(self, calls: list[Call], results: list[Tensor | None], slots: list[Tensor]) -> None:
         self._calls, self._results, self._slots = calls, results, slots
         self._tensors: dict[Geometry, Tensor] = {}
+        self._kept: Kept = {}
         self._life = self._lives()
         self._brought = {memory(t) for call in calls if not _in_place(call) for t in call.outputs}
         self._brought -= {memory(t) for call in calls for t in _planned(call)}  # by operations themselves
@@ -111,7 +113,7 @@ class Planner:
         here = Call(call.operation, args, kwargs, outputs)
         if _in_place(call):
             return partial(call.operation, *args, **kwargs)
-        return into(here, self._live) or self._fresh(call, here)
+        return into(here, self._live, self._kept) or self._fresh(call, here)
 
     def _live(self, tensor: Tensor) -> bool:
         """Whether it lies in memory that an operation brings anew every time."""
@@ -157,7 +159,7 @@ def _in_place(call: Call) -> bool:
 
 def _planned(call: Call) -> tuple[Tensor, ...]:
     """Outputs that are written to memory that is there."""
-    own = not call.operation._schema.is_mutable and into(call, _never) is not None
+    own = not call.operation._schema.is_mutable and into(call, _never, {}) is not None
     return tuple(t for t in call.outputs if memory(t)) if own else ()
 
 
