@@ -53,3 +53,13 @@ def test_machine_code_counts_while_it_is_newer_than_its_source(tmp_path: Path, c
 
 def test_a_log_is_left_alone(tmp_path: Path, capsys: Any) -> None:
     assert said(function(tmp_path), capsys) == []
+
+
+@pytest.mark.usefixtures("terminal")
+def test_only_what_is_missing_takes_time(tmp_path: Path, capsys: Any) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    with first_use.announced(function(here), function(there), function(here, compiled=True), seconds=4):
+        pass
+    assert "about 8 s" in capsys.readouterr().err

@@ -18,11 +18,13 @@ from torch import Tensor
 
 from fedpace.tasks.batches import Positions
 from fedpace.tasks.captured.copies import without_copies
+from fedpace.tasks.captured.operations import compiled_for
 from fedpace.tasks.captured.plan import ReplayedPass, planned
 from fedpace.tasks.captured.purity import python_state, require_plain
 from fedpace.tasks.captured.record import Recording, Unfit, memory, record
 from fedpace.tasks.captured.roles import signature, steps_of
 from fedpace.tasks.examples import Batch, Examples
+from fedpace.tasks.fast.first_use import announced
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import Objective
 from fedpace.vector import Vector
@@ -32,6 +34,7 @@ __all__ = ["ReplayedPass", "Replays", "trial_of"]
 MAX_PARAMETERS = 30_000_000  # beyond it arithmetic is all there is, and a recording holds a second gradient
 TRIALS = 4  # batches, of which a replay must be right on one
 MAX_PLANS = 4  # sizes of batches whose plans are kept
+COMPILING_S = 1.2  # of a loop, at its first use on a machine
 # Of a gradient's length: a replay that is further off is wrong.
 NEAR = {torch.float32: 1e-3, torch.float64: 1e-9}
 
@@ -75,7 +78,8 @@ class Replays:
             raise Unfit("two batches take different ways")
         plan = planned(recording, steps, *self.flat.gradient_memory())
         shifted = (self._trial(np.arange(size) + size * k) for k in range(1, TRIALS))
-        self._check(plan, (other, first, *shifted))
+        with announced(*compiled_for(steps), seconds=COMPILING_S):
+            self._check(plan, (other, first, *shifted))
         return plan
 
     def _recorded(self, batch: Batch) -> Recording:

@@ -24,6 +24,10 @@ Kept = dict[tuple[int, ...], Tensor]  # points that the forward pass leaves for 
 
 MIN_TILES = 32  # below it transforming kernels costs more than the products that are saved
 TO_POINTS = torch.from_numpy(TAPS_TO_POINTS)
+Loops = tuple[Callable[..., object], ...]
+THERE: Loops = (image_loops.into_points, image_loops.from_points)
+BACK: Loops = (image_loops.into_errors, image_loops.from_errors)
+STRIDED_BACK: Loops = (image_loops.into_patches, image_loops.from_patches)
 
 
 class Convolution(NamedTuple):
@@ -89,6 +93,17 @@ def convolution_step(call: Call, kept: Kept) -> Step | None:
         outputs = [next(found) if asked else None for asked in wanted]
         return _backward(_known(x, kernel, errors, settings), outputs, kept)
     return None
+
+
+def convolution_loops(call: Call) -> Loops:
+    """The compiled loops that it takes."""
+    if convolution_step(call, {}) is None:
+        return ()
+    back = call.operation is aten.convolution_backward.default
+    kernel, stride = (call.args[2], call.args[4]) if back else (call.args[1], call.args[3])
+    if kernel.shape[2] == 1:
+        return ()
+    return THERE if not back else BACK if stride[0] == 1 else STRIDED_BACK
 
 
 def _known(x: Tensor, kernel: Tensor, y: Tensor, settings: list[Any]) -> Convolution | None:

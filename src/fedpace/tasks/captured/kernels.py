@@ -37,11 +37,21 @@ Form = tuple[Callable[..., object], list[Any]]  # a loop and its arguments
 
 def own_step(call: Call, live: Live) -> Step | None:
     """The operation as a compiled loop; None: there is none for these tensors."""
+    form = _form(call)
+    return None if form is None else _bound(*form, live)
+
+
+def own_loop(call: Call) -> tuple[Callable[..., object], ...]:
+    """The compiled loop that it is, if it is one."""
+    form = _form(call)
+    return () if form is None else form[:1]
+
+
+def _form(call: Call) -> Form | None:
     find = FORMS.get(call.operation)
     if find is None or any(t.dtype not in KNOWN for t in (*call.inputs, *call.outputs)):
         return None
-    form = find(call)
-    return None if form is None else _bound(*form, live)
+    return find(call)
 
 
 def _bound(loop: Callable[..., object], parts: list[Any], live: Live) -> Step:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
 
-from fedpace.tasks.captured.convolutions import Kept, convolution_step
-from fedpace.tasks.captured.kernels import Live, Step, own_step
+from fedpace.tasks.captured.convolutions import Kept, convolution_loops, convolution_step
+from fedpace.tasks.captured.kernels import Live, Step, own_loop, own_step
 from fedpace.tasks.captured.record import Call, name_of
 
 aten = torch.ops.aten
@@ -47,6 +48,11 @@ def into(call: Call, live: Live, kept: Kept) -> Step | None:
     direct: Any = DIRECT.get(operation, operation)
     function = partial(direct, *call.args, **_known(operation, call.kwargs))
     return partial(function, **dict(zip(names, outputs, strict=True)))
+
+
+def compiled_for(calls: Iterable[Call]) -> set[Any]:
+    """The compiled loops that a replay takes."""
+    return {loop for call in calls for loop in (*own_loop(call), *convolution_loops(call))}
 
 
 def _nothing() -> None:

@@ -22,11 +22,13 @@ def on_terminal() -> bool:
 
 
 @contextmanager
-def announced(function: Any, seconds: float) -> Iterator[None]:
-    """Says on a terminal that compilation takes roughly `seconds`, where it is not done already, and when it is."""
-    if function.signatures or is_cached(function) or not on_terminal():
+def announced(*functions: Any, seconds: float) -> Iterator[None]:
+    """Says on a terminal that compiling takes roughly `seconds` each, where it is not done already, and when it is."""
+    missing = [each for each in functions if not (each.signatures or is_cached(each))]
+    if not missing or not on_terminal():
         yield
         return
-    print(f"compiling local steps for this machine, once: about {seconds:.0f} s ...", file=sys.stderr)
+    wait_s = seconds * len(missing)
+    print(f"compiling local steps for this machine, once: about {wait_s:.0f} s ...", file=sys.stderr)
     yield
     print("... compiled, and cached for later runs", file=sys.stderr)
