@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
@@ -18,6 +19,7 @@ from fedpace.tasks.fast.compiled import Array
 aten = torch.ops.aten
 Step = Callable[[], object]
 KNOWN = (torch.float32, torch.int64)
+WIDE = 64  # numbers that a loop should at least run over
 Live = Callable[[Tensor], bool]  # whether a tensor's memory is another every time
 
 
@@ -120,6 +122,35 @@ def _layer_norm_back(call: Call) -> Form | None:
     return loops.layer_norm_back, [*parts, _by(below, wide), _flat(gains), _flat(shifts)]
 
 
+def _group_norm(call: Call) -> Form | None:
+    x, gain, shift, samples, channels, pixels, groups, epsilon = call.args
+    out, mean, steep = call.outputs
+    if gain is None or shift is None or not (_channels_last(x) and _channels_last(out)):
+        return None
+    images, by_group = (samples, pixels, channels), (samples, groups)
+    parts = [Laid(x, images), _flat(gain), _flat(shift), epsilon, Laid(out, images)]
+    return loops.group_norm, [*parts, Laid(mean, by_group), Laid(steep, by_group), _work(channels, pixels)]
+
+
+def _group_norm_back(call: Call) -> Form | None:
+    errors, x, mean, steep, gain, samples, channels, pixels, groups, wanted = call.args
+    if gain is None or not all(wanted) or not all(map(_channels_last, (errors, x, call.outputs[0]))):
+        return None
+    below, gains, shifts = call.outputs
+    images, by_group = (samples, pixels, channels), (samples, groups)
+    parts = [Laid(errors, images), Laid(x, images), Laid(mean, by_group), Laid(steep, by_group), _flat(gain)]
+    work = _work(channels, pixels)
+    return loops.group_norm_back, [*parts, Laid(below, images), _flat(gains), _flat(shifts), work]
+
+
+def _work(channels: int, pixels: int) -> Array:
+    """Three rows of as many channels as come in some pixels, which divide those of an image."""
+    together = 1
+    while together * channels < WIDE and pixels % (2 * together) == 0:
+        together *= 2
+    return np.empty((3, together * channels), np.float32)
+
+
 def _by(tensor: Tensor, wide: int) -> Laid:
     return Laid(tensor, (tensor.numel() // wide, wide))
 
@@ -145,6 +176,8 @@ FORMS: dict[OpOverload, Callable[[Call], Form | None]] = {
     aten.sum.dim_IntList: _sum,
     aten.native_layer_norm.default: _layer_norm,
     aten.native_layer_norm_backward.default: _layer_norm_back,
+    aten.native_group_norm.default: _group_norm,
+    aten.native_group_norm_backward.default: _group_norm_back,
     aten.embedding.default: _embedding,
     aten.embedding_dense_backward.default: _embedding_back,
 }

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from fedpace.tasks.fast.compiled import Array, compiled
+from fedpace.tasks.fast.compiled import Array, compiled, inlined
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
@@ -83,6 +83,108 @@ def layer_norm_back(
         along, across = along / wide, across / wide
         for i in range(row.size):
             target[i] = scale * (error[i] * gain[i] - along - (row[i] - middle) * scale * across)
+
+
+@inlined
+def _fold(sums: Array, channels: int) -> None:
+    """Sums of several pixels side by side to those of one."""
+    for i in range(channels, sums.size):
+        sums[i % channels] += sums[i]
+
+
+@compiled
+def group_norm(
+    x: Array, gain: Array, shift: Array, epsilon: float, out: Array, mean: Array, steep: Array, work: Array
+) -> None:
+    """Images with channels last: (samples, pixels, channels); mean and steep are (samples, groups).
+
+    A row of `work` is as wide as some pixels: loops over the few channels of one are too short to be fast.
+    """
+    channels, wide, groups = x.shape[2], work.shape[1], mean.shape[1]
+    each = channels // groups
+    count = f32(x.shape[1] * each)
+    total, scale, offset = work[0], work[1], work[2]
+    for n in range(len(x)):
+        row, target = x[n].reshape(-1), out[n].reshape(-1)
+        total[:] = ZERO
+        for at in range(0, row.size, wide):
+            part = row[at : at + wide]
+            for i in range(wide):
+                total[i] += part[i]
+        _fold(total, channels)
+        for g in range(groups):
+            mean[n, g] = total[g * each : (g + 1) * each].sum() / count
+        for i in range(wide):
+            offset[i] = mean[n, i % channels // each]
+        total[:] = ZERO
+        for at in range(0, row.size, wide):
+            part = row[at : at + wide]
+            for i in range(wide):
+                total[i] += (part[i] - offset[i]) * (part[i] - offset[i])
+        _fold(total, channels)
+        for g in range(groups):
+            square = total[g * each : (g + 1) * each].sum() / count
+            steep[n, g] = ONE / math.sqrt(square + f32(epsilon))
+        for i in range(wide):
+            scale[i] = steep[n, i % channels // each] * gain[i % channels]
+            offset[i] = shift[i % channels] - offset[i] * scale[i]
+        for at in range(0, row.size, wide):
+            part, to = row[at : at + wide], target[at : at + wide]
+            for i in range(wide):
+                to[i] = part[i] * scale[i] + offset[i]
+
+
+@compiled
+def group_norm_back(
+    errors: Array,
+    x: Array,
+    mean: Array,
+    steep: Array,
+    gain: Array,
+    below: Array,
+    gains: Array,
+    shifts: Array,
+    work: Array,
+) -> None:
+    """below = a errors + b x + c, where a has a number for every channel, b and c for every group of a sample."""
+    channels, wide, groups = x.shape[2], work.shape[1], mean.shape[1]
+    each = channels // groups
+    count = f32(x.shape[1] * each)
+    a, b, c = work[0], work[1], work[2]
+    gains[:] = ZERO
+    shifts[:] = ZERO
+    for n in range(len(x)):
+        row, error, target = x[n].reshape(-1), errors[n].reshape(-1), below[n].reshape(-1)
+        a[:] = ZERO
+        c[:] = ZERO
+        for at in range(0, row.size, wide):
+            part, e = row[at : at + wide], error[at : at + wide]
+            for i in range(wide):
+                c[i] += e[i]
+                a[i] += e[i] * part[i]
+        _fold(a, channels)
+        _fold(c, channels)
+        for i in range(channels):
+            g = i // each
+            a[i] = (a[i] - mean[n, g] * c[i]) * steep[n, g]
+            gains[i] += a[i]
+            shifts[i] += c[i]
+        for g in range(groups):
+            along = across = ZERO
+            for i in range(g * each, (g + 1) * each):
+                along += gain[i] * c[i]
+                across += gain[i] * a[i]
+            scale = steep[n, g]
+            slope = -scale * scale * across / count
+            for i in range(g * each, (g + 1) * each):
+                a[i], b[i] = scale * gain[i], slope
+                c[i] = -scale * along / count - slope * mean[n, g]
+        for i in range(channels, wide):
+            a[i], b[i], c[i] = a[i - channels], b[i - channels], c[i - channels]
+        for at in range(0, row.size, wide):
+            part, e, to = row[at : at + wide], error[at : at + wide], target[at : at + wide]
+            for i in range(wide):
+                to[i] = a[i] * e[i] + b[i] * part[i] + c[i]
 
 
 @compiled
