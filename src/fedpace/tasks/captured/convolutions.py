@@ -30,7 +30,7 @@ BACK: Loops = (image_loops.into_errors, image_loops.from_errors)
 STRIDED_BACK: Loops = (image_loops.into_patches, image_loops.from_patches)
 
 
-class Convolution(NamedTuple):
+class RecordedConvolution(NamedTuple):
     """The input, square kernels, and the result or its gradient."""
 
     x: Tensor
@@ -106,7 +106,7 @@ def convolution_loops(call: Call) -> Loops:
     return THERE if not back else BACK if stride[0] == 1 else STRIDED_BACK
 
 
-def _known(x: Tensor, kernel: Tensor, y: Tensor, settings: list[Any]) -> Convolution | None:
+def _known(x: Tensor, kernel: Tensor, y: Tensor, settings: list[Any]) -> RecordedConvolution | None:
     stride, pad, dilation, transposed, _, groups = settings
     plain = not transposed and groups == 1 and set(dilation) == {1} and kernel.is_contiguous()
     square = (
@@ -115,7 +115,7 @@ def _known(x: Tensor, kernel: Tensor, y: Tensor, settings: list[Any]) -> Convolu
     last = all(t.dtype is torch.float32 and _is_last(t) for t in (x, y))
     if not (plain and square and last):
         return None
-    found = Convolution(x, kernel, y, stride[0], pad[0])
+    found = RecordedConvolution(x, kernel, y, stride[0], pad[0])
     return found if found.has_points or found.has_patches else None
 
 
@@ -123,14 +123,14 @@ def _is_last(images: Tensor) -> bool:
     return images.ndim == 4 and images.is_contiguous(memory_format=torch.channels_last)
 
 
-def _forward(of: Convolution | None, bias: Tensor | None, out: Tensor, kept: Kept) -> Step | None:
+def _forward(of: RecordedConvolution | None, bias: Tensor | None, out: Tensor, kept: Kept) -> Step | None:
     if of is not None and of.has_points:
         bias = torch.empty(0) if bias is None else bias
         return partial(_by_points, of, bias, out, image_loops.scratch(), kept)
     return None if of is None or of.size > 1 else partial(_by_pixels, of, bias, out)
 
 
-def _backward(of: Convolution | None, outputs: list[Tensor | None], kept: Kept) -> Step | None:
+def _backward(of: RecordedConvolution | None, outputs: list[Tensor | None], kept: Kept) -> Step | None:
     below, kernels, shifts = outputs
     if of is None or (below is not None and not _is_last(below)):
         return None
@@ -145,14 +145,16 @@ def _backward(of: Convolution | None, outputs: list[Tensor | None], kept: Kept) 
     return step
 
 
-def _by_points(of: Convolution, bias: Tensor, out: Tensor, s: Array, kept: Kept) -> None:
+def _by_points(of: RecordedConvolution, bias: Tensor, out: Tensor, s: Array, kept: Kept) -> None:
     points = kept[of.key] = _points(of, s)
     kernels = kept[(id(of.kernel),)] = _kernel_points(of.kernel)
     sums = torch.bmm(points, kernels.transpose(1, 2))
     image_loops.from_points(_flat(sums), of.above, bias.numpy(), _flat(out), s)
 
 
-def _points_back(of: Convolution, kept: Kept, s: Array, below: Tensor | None, kernels: Tensor | None) -> None:
+def _points_back(
+    of: RecordedConvolution, kept: Kept, s: Array, below: Tensor | None, kernels: Tensor | None
+) -> None:
     """Of an input or a kernel with two uses the second one computes its points again."""
     points, kernel_points = kept.pop(of.key, None), kept.pop((id(of.kernel),), None)
     errors = torch.empty(36, of.above.tiles, of.above.channels)
@@ -166,7 +168,7 @@ def _points_back(of: Convolution, kept: Kept, s: Array, below: Tensor | None, ke
         image_loops.from_errors(_flat(torch.bmm(errors, kernel_points)), of.below, _flat(below), s)
 
 
-def _points(of: Convolution, s: Array) -> Tensor:
+def _points(of: RecordedConvolution, s: Array) -> Tensor:
     points = torch.empty(36, of.below.tiles, of.below.channels)
     image_loops.into_points(_flat(of.x), of.below, _flat(points), s)
     return points
@@ -177,7 +179,7 @@ def _kernel_points(kernel: Tensor) -> Tensor:
     return torch.mm(TO_POINTS, kernel.view(-1, 9).t()).view(36, *kernel.shape[:2])
 
 
-def _by_pixels(of: Convolution, bias: Tensor | None, out: Tensor) -> None:
+def _by_pixels(of: RecordedConvolution, bias: Tensor | None, out: Tensor) -> None:
     """By kernels of one pixel; for larger ones torch is as fast."""
     if bias is None:
         torch.mm(_patches(of), _kernel_rows(of.kernel).t(), out=_pixels(out))
@@ -185,7 +187,7 @@ def _by_pixels(of: Convolution, bias: Tensor | None, out: Tensor) -> None:
         torch.addmm(bias, _patches(of), _kernel_rows(of.kernel).t(), out=_pixels(out))
 
 
-def _patches_back(of: Convolution, below: Tensor | None, kernels: Tensor | None) -> None:
+def _patches_back(of: RecordedConvolution, below: Tensor | None, kernels: Tensor | None) -> None:
     errors = _pixels(of.y)
     if kernels is not None:
         rows = torch.mm(errors.t(), _patches(of))
@@ -196,7 +198,7 @@ def _patches_back(of: Convolution, below: Tensor | None, kernels: Tensor | None)
         _from_patches(of, torch.mm(errors, _kernel_rows(of.kernel)), below)
 
 
-def _patches(of: Convolution) -> Tensor:
+def _patches(of: RecordedConvolution) -> Tensor:
     if of.size == 1:
         return _last(of.x)[:, :: of.stride, :: of.stride].reshape(-1, of.x.shape[1])
     patches = torch.empty(of.by_result.tiles, of.size**2 * of.x.shape[1])
@@ -204,7 +206,7 @@ def _patches(of: Convolution) -> Tensor:
     return patches
 
 
-def _from_patches(of: Convolution, patches: Tensor, below: Tensor) -> None:
+def _from_patches(of: RecordedConvolution, patches: Tensor, below: Tensor) -> None:
     if of.size > 1:
         image_loops.from_patches(_flat(patches), of.by_result, of.size, of.stride, _flat(below))
         return
