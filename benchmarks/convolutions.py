@@ -1,4 +1,4 @@
-"""Microseconds of W7's convolutions and GroupNorms, by torch and as replayed steps: batches of 10, one thread, best of 200."""
+"""Microseconds of convolutions and GroupNorm by torch and as replayed steps: best of 200."""
 
 from __future__ import annotations
 
