@@ -61,16 +61,7 @@ class Simulation:
 
         It then stands between two events.
         """
-        line, server, audience = self.state.line, self.server, self.audience
-        handlers: dict[Phase, Callable[[int, Any], None]] = {
-            Phase.CHANGE: self._change,
-            Phase.COMPUTED: self._computed,
-            Phase.UPLINK: self._uplink,
-            Phase.WAKE: self._wake,
-            Phase.DISPATCH: self._dispatch,
-            Phase.DOWNLINK: self._downlink,
-            Phase.START: self._start,
-        }
+        line, server, audience, handlers = self.state.line, self.server, self.audience, self._handlers()
         until = rounds if pause is None else min(rounds, pause)
         while server.version < until and audience.stop is None:
             try:
@@ -81,6 +72,17 @@ class Simulation:
                     f"seconds: no client is active and none will come back"
                 ) from None
             handlers[phase](client, what)
+
+    def _handlers(self) -> dict[Phase, Callable[[int, Any], None]]:
+        return {
+            Phase.CHANGE: self._change,
+            Phase.COMPUTED: self._computed,
+            Phase.UPLINK: self._uplink,
+            Phase.WAKE: self._wake,
+            Phase.DISPATCH: self._dispatch,
+            Phase.DOWNLINK: self._downlink,
+            Phase.START: self._start,
+        }
 
     def restore(self, state: SimState, clients: Mapping[int, ClientState]) -> None:
         """Resume from here instead of beginning; sessions under way are trained, or announced, again."""
@@ -137,7 +139,7 @@ class Simulation:
         self._take_steps(steps)
         if another:
             self._upload(client)
-        self._look(number)
+        self._look(number, answered=True)
 
     def _wake(self, _: int, when: float) -> None:
         if self.server.wake_at == when:
@@ -225,7 +227,11 @@ class Simulation:
         self._upload(client)
         if client.goes_on():
             parcel = self.server.retrieve(order.client, order.version, order.round)
-            self._train(client, parcel, pay=True)
+            self._continue(client, parcel)
+
+    def _continue(self, client: Client, parcel: Parcel) -> None:
+        """Train on from the model that the interruption names."""
+        self._train(client, parcel, pay=True)
 
     # ------------------------------------------------------------ sessions
 
@@ -339,8 +345,8 @@ class Simulation:
             self.clients[number] = client
         return client
 
-    def _look(self, number: int) -> None:
-        """See in the last phase of this instant whether this client can begin a session."""
+    def _look(self, number: int, answered: bool = False) -> None:
+        """See in the last phase of this instant whether this client can begin a session; its upload may have ended."""
         known = self.clients.get(number)
         if not self.on_demand or (known is not None and known.state.inbox is not None):
             line = self.state.line
