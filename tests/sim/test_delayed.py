@@ -64,9 +64,17 @@ def test_a_request_for_a_model_takes_its_way_to_the_server(saves: bool, last: fl
 
 
 def test_one_that_was_asked_while_it_trained_asks_with_its_update() -> None:
-    """Done at 11, both come at 13."""
-    devices = Population.from_times(10.0, **LINKS, delayed_orders=True)
-    assert taken(polled([[0], [0]], energy_saving=True), devices, 2)[0] == [13.0, 13.0 + 1.0 + 10.0 + 2.0]
+    """Client 1 steps at 16. Client 0 trains until 21, its update comes at 26, after 2 and 3 for its bytes: so does the
+    request, and is answered with the model of that step.
+    """
+    algorithm = polled([[1], [0], [0]])
+    size = fedpace.simulate(algorithm, TASK, rounds=1, evaluate_every=None).history[0].bytes_up
+    devices = Population.from_times((20.0, 10.0), **LINKS, up_s_per_byte=3.0 / size, delayed_orders=True)
+    run = fedpace.simulate(algorithm, TASK, devices, rounds=3, evaluate_every=None)
+    assert [step.virtual_seconds for step in run.history] == pytest.approx(
+        [16.0, 26.0, 26.0 + 1.0 + 20.0 + 5.0]
+    )
+    assert [step.staleness for step in run.history] == [(0,), (1,), (0,)]
 
 
 def interrupted(make: Callable[..., Algorithm], period_s: float) -> Algorithm:

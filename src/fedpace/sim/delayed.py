@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fedpace.client import Client, Delivery
-from fedpace.server import Interrupt, Parcel, Poll
+from fedpace.server import Interrupt, Poll
 from fedpace.sim.population import Devices
 from fedpace.sim.simulation import Simulation
 from fedpace.sim.timeline import Phase
@@ -58,16 +58,16 @@ class DelayedSimulation(Simulation):
             return self.now
         return max(self.now, client.state.times.began_s) if model is None else client.step_ends_s(self.now)
 
-    def _continue(self, client: Client, parcel: Parcel) -> None:
-        """The model has come with the interruption."""
-        self._sent_down(client.number, parcel)
-        self._train(client, parcel, pay=False)
-
     def _look(self, number: int, answered: bool = False) -> None:
         """Where the server polls, a client asks for its next model; one that rested, once it has been answered."""
         if not self.config.polled:
             super()._look(number, answered)
             return
         answer_s = self.devices.download_s(number, 0) if answered else 0.0
-        when = self.now + answer_s + self.devices.upload_s(number, 0)
+        when = self.now + answer_s + self.devices.upload_s(number, self._bytes_ahead(number))
         self.state.line.at(when, Phase.START, number)
+
+    def _bytes_ahead(self, number: int) -> int:
+        """Of the update that is sent before the request."""
+        upload = self._client(number).state.upload
+        return 0 if upload is None else upload.size_bytes

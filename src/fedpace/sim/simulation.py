@@ -74,15 +74,9 @@ class Simulation:
             handlers[phase](client, what)
 
     def _handlers(self) -> dict[Phase, Callable[[int, Any], None]]:
-        return {
-            Phase.CHANGE: self._change,
-            Phase.COMPUTED: self._computed,
-            Phase.UPLINK: self._uplink,
-            Phase.WAKE: self._wake,
-            Phase.DISPATCH: self._dispatch,
-            Phase.DOWNLINK: self._downlink,
-            Phase.START: self._start,
-        }
+        """In the order of the phases."""
+        before = (self._change, self._computed, self._uplink, self._wake)
+        return dict(zip(Phase, (*before, self._dispatch, self._downlink, self._start), strict=False))
 
     def restore(self, state: SimState, clients: Mapping[int, ClientState]) -> None:
         """Resume from here instead of beginning; sessions under way are trained, or announced, again."""
@@ -227,11 +221,7 @@ class Simulation:
         self._upload(client)
         if client.goes_on():
             parcel = self.server.retrieve(order.client, order.version, order.round)
-            self._continue(client, parcel)
-
-    def _continue(self, client: Client, parcel: Parcel) -> None:
-        """Train on from the model that the interruption names."""
-        self._train(client, parcel, pay=True)
+            self._train(client, parcel, pay=True, brought=self.devices.population.delayed_orders)
 
     # ------------------------------------------------------------ sessions
 
@@ -250,12 +240,17 @@ class Simulation:
             self._tell(Observer.lossy, "down", parcel.model, session.start)
         return True
 
-    def _train(self, client: Client, parcel: Parcel, *, pay: bool, counted: bool = False) -> Session:
-        """Begin a session from this model, after its transfer where it is paid for now; its bytes may be counted."""
+    def _train(
+        self, client: Client, parcel: Parcel, *, pay: bool, counted: bool = False, brought: bool = False
+    ) -> Session:
+        """Begin a session from this model, after its transfer where it is paid for now; its bytes may be counted.
+
+        `brought`: it came with an order, which took that time.
+        """
         session, number, now = client.begin(parcel), client.number, self.now
         if pay and not counted:
             self._sent_down(number, parcel)
-        begins = now + self.devices.download_s(number, parcel.size_bytes) if pay else now
+        begins = now + self.devices.download_s(number, parcel.size_bytes) if pay and not brought else now
         ends = begins + self.devices.compute_s(number, session.number, session.steps + session.beside)
         client.state.times.set(now, begins, ends)
         self.state.tally.sessions += 1
