@@ -12,7 +12,12 @@ from fedpace.deploy.prediction.sessions import ObservedSession
 
 
 def session(
-    took_s: float, train_s: float | None, bytes_: int = 2000, steps: int = 4, sent_s: float = 0.0
+    took_s: float,
+    train_s: float | None,
+    bytes_: int = 2000,
+    steps: int = 4,
+    sent_s: float = 0.0,
+    first: bool = True,
 ) -> ObservedSession:
     return ObservedSession(
         sent_s=sent_s,
@@ -23,6 +28,7 @@ def session(
         steps=steps,
         bytes_down=bytes_ // 2,
         bytes_up=bytes_ - bytes_ // 2,
+        first=first,
     )
 
 
@@ -96,6 +102,7 @@ def answered(
         steps=steps,
         bytes_down=3000,
         bytes_up=3000,
+        first=False,
     )
 
 
@@ -145,8 +152,17 @@ def test_first_sessions_take_longer() -> None:
     assert warm_up_s(slow, waits=False) == pytest.approx(2.75)
     assert warm(slow[0], 2.75) == slow[0][1:]
     [only] = warm([session(4.0, 3.9)], 2.75)
-    assert only.arrived_s == pytest.approx(1.25) and only.train_s == pytest.approx(1.15)
+    assert only.round_trip_s == pytest.approx(1.25) and only.train_s == pytest.approx(1.15)
+    assert warm([session(4.0, 3.9, first=False)], 2.75) == [session(4.0, 3.9, first=False)]
     assert warm_up_s([[session(1.0, 0.9)]], waits=False) == 0.0
+
+
+def test_a_client_whose_first_update_was_never_asked_for_does_not_tell_of_its_first_session() -> None:
+    slow = [session(5.0, 4.9), session(2.0, 1.9)]
+    other = [session(2.0, 1.9, first=False), session(2.0, 1.9)]
+    for waits in (False, True):
+        assert warm_up_s([slow, other, other], waits=waits) == pytest.approx(3.0)
+        assert warm_up_s([other], waits=waits) == 0.0
 
 
 def test_first_sessions_of_clients_that_wait_are_compared_by_local_steps() -> None:

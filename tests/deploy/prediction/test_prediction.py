@@ -266,7 +266,7 @@ def test_a_client_cannot_have_trained_longer_than_its_round_trip(
     begun = genesis.new_run(TASK.name, terms, TASK.initial(0), TASK.layout)
     watched = Observed(begun, begun.coordinator())
     watched._of(2).models[7] = (10.0, 100)
-    header = {"origin": 7, "steps": 4, **({} if said is None else {"train_s": said})}
+    header = {"origin": 7, "steps": 4, "session": 1, **({} if said is None else {"train_s": said})}
     watched._arrived(2, Message(MessageKind.UPDATE, header, {"update": b"abc"}), 12.0)
     [found] = watched.clients[2].sessions
     assert (found.train_s, found.sent_s, found.arrived_s) == (known, 10.0, 12.0)

@@ -40,7 +40,7 @@ def warm_up_s(clients: Iterable[Sequence[ObservedSession]], *, waits: bool) -> f
     longer = [
         _longer_training_s(sessions) if waits else _longer_round_trip_s(sessions)
         for sessions in clients
-        if len(sessions) > 1
+        if len(sessions) > 1 and sessions[0].first
     ]
     return max(0.0, statistics.median(longer)) if longer else 0.0
 
@@ -60,10 +60,12 @@ def warm(sessions: Sequence[ObservedSession], warm_up_s: float) -> Sequence[Obse
     if len(sessions) > 1:
         return sessions[1:]
     only = sessions[0]
+    if not only.first:
+        return sessions
     took = only.round_trip_s
     left = max(took - warm_up_s, took / 10)
     train_s = None if only.train_s is None else max(0.0, only.train_s - (took - left))
-    return [replace(only, arrived_s=only.sent_s + left, train_s=train_s)]
+    return [replace(only, sent_s=only.arrived_s - left, train_s=train_s)]
 
 
 def fit(

@@ -37,6 +37,7 @@ class ObservedSession:
     steps: int
     bytes_down: int
     bytes_up: int
+    first: bool  # of its client in this run; an earlier one may never have been sent
 
     @property
     def round_trip_s(self) -> float:
@@ -104,6 +105,7 @@ class Observed:
             steps=header["steps"],
             bytes_down=sent[1],
             bytes_up=message.size_bytes,
+            first=header["session"] == 1,
         )
         (client.sessions if session.steps else client.unstarted).append(session)
 
