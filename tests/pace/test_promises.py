@@ -81,6 +81,7 @@ devices = st.builds(
     mode=st.sampled_from(["serial", "overlap"]),
     drop=st.sampled_from([0.0, 0.3, 0.8]),
     windows=st.one_of(st.none(), windows),
+    delayed_orders=st.booleans(),
 )
 
 

@@ -21,6 +21,7 @@ from fedpace.pace import Interruptible, Pace
 from fedpace.server import Server, Step
 from fedpace.server.invariants import assert_sound
 from fedpace.sim import Population
+from fedpace.sim.delayed import simulation_for
 from fedpace.sim.observer import Tally
 from fedpace.sim.simulation import Simulation
 from fedpace.vector import Layout, Vector
@@ -62,7 +63,8 @@ def run_under_invariants(
     algorithm = Algorithm(pace=pace, local=SGD(lr=0.5, steps=3), aggregate=aggregate)
     task = Pull(clients)
     server = Server(algorithm, task.initial(seed), clients, seed=seed, last=steps)
-    simulation = Simulation(server, task, devices.bind(clients, seed), Inline(task), log or Invariants())
+    bound = devices.bind(clients, seed)
+    simulation = simulation_for(bound)(server, task, bound, Inline(task), log or Invariants())
     simulation.begin()
     try:
         simulation.run(steps)

@@ -129,7 +129,3 @@ def _show_prediction(prediction: Prediction) -> None:
         print(f"note: {prediction.about_range}")
     if prediction.real is None:
         print("note: the measured run had a different plan; use --real to compare with a run of this one")
-    if not prediction.on_demand:
-        print(
-            "note: simulated polls, interrupts and broadcasts take no time; over slow links the prediction is too fast"
-        )

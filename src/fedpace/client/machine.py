@@ -211,6 +211,14 @@ class Client:
         # a billionth of a step of slack, so that rounding never loses a step that was just finished
         return min(session.steps, max(0, math.floor(session.steps * share + 1e-9)))
 
+    def step_ends_s(self, now: float) -> float:
+        """When the local step under way ends; `now`, where none is."""
+        session, times = self.state.running, self.state.times
+        assert session is not None, "only a client that trains is asked"
+        step_s = (times.ends_s - times.began_s) / session.steps
+        steps = max(0, math.ceil((now - times.began_s) / step_s - 1e-9))
+        return max(now, times.began_s + steps * step_s) if steps <= session.steps else now
+
     def lose(self) -> None:
         """The running session comes to nothing."""
         self.state.life.move(Event.LOSE)

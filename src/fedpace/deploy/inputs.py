@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from fedpace.deploy.messages import Envelope, Message
+from fedpace.deploy.messages import Envelope, Message, MessageKind
 from fedpace.deploy.transport import Buffer
 from fedpace.errors import StorageError
 
@@ -70,3 +70,19 @@ def evaluated(now: float, version: int, metrics: Mapping[str, float]) -> Input:
 def pooled(now: float, version: int, clients: Iterable[int]) -> Input:
     body = json.dumps({"version": version, "clients": sorted(clients)}).encode()
     return Input(InputKind.POOLED, now, body=body)
+
+
+def with_dispatches(happened: Sequence[Input], now: float) -> list[Input]:
+    """A batch, and a dispatch after it; also between an update and a request for a model that comes with it.
+
+    The update may have made a step, and the request is then answered with the new model, as under a virtual clock.
+    """
+    batch, updated = [], False
+    for each in happened:
+        kind = None if each.message is None else each.message.kind
+        if kind is MessageKind.WANT and updated:
+            batch.append(Input(InputKind.DISPATCH, now))
+            updated = False
+        updated = updated or kind is MessageKind.UPDATE
+        batch.append(each)
+    return [*batch, Input(InputKind.DISPATCH, now)]

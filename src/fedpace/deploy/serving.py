@@ -144,7 +144,7 @@ class Serving:
         if wake_at is not None and wake_at <= now:
             happened.append(Input(InputKind.WAKE, now))
         if happened:
-            await self._submit([*happened, Input(InputKind.DISPATCH, now)])
+            await self._submit(inputs.with_dispatches(happened, now))
         for event in events:
             if isinstance(event, Arrived):
                 event.release()

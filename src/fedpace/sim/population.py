@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fedpace.errors import require, require_number
+from fedpace.errors import require, require_flag, require_number
 from fedpace.random import stream
 from fedpace.sim.availability import Windows, check_windows
 from fedpace.sim.distributions import (
@@ -43,6 +43,8 @@ class Population:
     `drop` is the probability that a session is lost.
     `windows` says when each client is available: (client, from, to); without windows all clients always are.
     `hostile` says who attacks, and how.
+    `delayed_orders`: polls and interruptions take `down_s`, requests for the next model `up_s`, and an interrupted
+    client finishes its local step, as in a deployment; by default these take no time.
     Where nothing is said of how long a session takes, it takes one second.
 
     >>> import fedpace
@@ -65,9 +67,13 @@ class Population:
     drop: float = 0.0
     windows: Windows | None = None
     hostile: Hostile | None = None
+    delayed_orders: bool = False
 
     def __repr__(self) -> str:
-        said = [f.name for f in fields(self) if f.name != "hostile" or self.hostile is not None]
+        unsaid = {"hostile": None, "delayed_orders": False}
+        said = [
+            f.name for f in fields(self) if f.name not in unsaid or getattr(self, f.name) != unsaid[f.name]
+        ]
         return f"Population({', '.join(f'{name}={getattr(self, name)!r}' for name in said)})"
 
     def __post_init__(self) -> None:
@@ -81,6 +87,7 @@ class Population:
         require_number(self.drop, "Population.drop", low=0, below=1, allowed="a probability in [0, 1)")
         if self.windows is not None:
             object.__setattr__(self, "windows", check_windows(self.windows))
+        require_flag(self.delayed_orders, "Population.delayed_orders")
         attacks = self.hostile is None or isinstance(self.hostile, Hostile)
         require(attacks, "Population.hostile", self.hostile, "a fedpace.sim.Hostile, or None")
 

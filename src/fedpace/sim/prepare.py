@@ -14,6 +14,7 @@ from fedpace.pace import ByShare, Interrupting
 from fedpace.privacy import Privacy
 from fedpace.server import Server
 from fedpace.server.private import require_private_task
+from fedpace.sim.delayed import simulation_for
 from fedpace.sim.observer import Observer
 from fedpace.sim.population import Devices, Population
 from fedpace.sim.simulation import Simulation
@@ -50,7 +51,7 @@ def prepare(
     samples = _samples(algorithm, task)
     server = Server(rules, x, task.clients, seed=seed, last=rounds, samples=samples, spent=spent)
     slab = None if spill is None else Slab(spill)
-    return Simulation(server, task, devices, engine, *observers, eager=eager, slab=slab)
+    return simulation_for(devices)(server, task, devices, engine, *observers, eager=eager, slab=slab)
 
 
 def _for_model(population: Population, task: Task) -> Population:

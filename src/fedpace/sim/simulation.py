@@ -61,16 +61,7 @@ class Simulation:
 
         It then stands between two events.
         """
-        line, server, audience = self.state.line, self.server, self.audience
-        handlers: dict[Phase, Callable[[int, Any], None]] = {
-            Phase.CHANGE: self._change,
-            Phase.COMPUTED: self._computed,
-            Phase.UPLINK: self._uplink,
-            Phase.WAKE: self._wake,
-            Phase.DISPATCH: self._dispatch,
-            Phase.DOWNLINK: self._downlink,
-            Phase.START: self._start,
-        }
+        line, server, audience, handlers = self.state.line, self.server, self.audience, self._handlers()
         until = rounds if pause is None else min(rounds, pause)
         while server.version < until and audience.stop is None:
             try:
@@ -81,6 +72,11 @@ class Simulation:
                     f"seconds: no client is active and none will come back"
                 ) from None
             handlers[phase](client, what)
+
+    def _handlers(self) -> dict[Phase, Callable[[int, Any], None]]:
+        """In the order of the phases."""
+        before = (self._change, self._computed, self._uplink, self._wake)
+        return dict(zip(Phase, (*before, self._dispatch, self._downlink, self._start), strict=False))
 
     def restore(self, state: SimState, clients: Mapping[int, ClientState]) -> None:
         """Resume from here instead of beginning; sessions under way are trained, or announced, again."""
@@ -137,7 +133,7 @@ class Simulation:
         self._take_steps(steps)
         if another:
             self._upload(client)
-        self._look(number)
+        self._look(number, answered=True)
 
     def _wake(self, _: int, when: float) -> None:
         if self.server.wake_at == when:
@@ -225,7 +221,7 @@ class Simulation:
         self._upload(client)
         if client.goes_on():
             parcel = self.server.retrieve(order.client, order.version, order.round)
-            self._train(client, parcel, pay=True)
+            self._train(client, parcel, pay=True, brought=self.devices.population.delayed_orders)
 
     # ------------------------------------------------------------ sessions
 
@@ -244,12 +240,17 @@ class Simulation:
             self._tell(Observer.lossy, "down", parcel.model, session.start)
         return True
 
-    def _train(self, client: Client, parcel: Parcel, *, pay: bool, counted: bool = False) -> Session:
-        """Begin a session from this model, after its transfer where it is paid for now; its bytes may be counted."""
+    def _train(
+        self, client: Client, parcel: Parcel, *, pay: bool, counted: bool = False, brought: bool = False
+    ) -> Session:
+        """Begin a session from this model, after its transfer where it is paid for now; its bytes may be counted.
+
+        `brought`: it came with an order, which took that time.
+        """
         session, number, now = client.begin(parcel), client.number, self.now
         if pay and not counted:
             self._sent_down(number, parcel)
-        begins = now + self.devices.download_s(number, parcel.size_bytes) if pay else now
+        begins = now + self.devices.download_s(number, parcel.size_bytes) if pay and not brought else now
         ends = begins + self.devices.compute_s(number, session.number, session.steps + session.beside)
         client.state.times.set(now, begins, ends)
         self.state.tally.sessions += 1
@@ -339,8 +340,8 @@ class Simulation:
             self.clients[number] = client
         return client
 
-    def _look(self, number: int) -> None:
-        """See in the last phase of this instant whether this client can begin a session."""
+    def _look(self, number: int, answered: bool = False) -> None:
+        """See in the last phase of this instant whether this client can begin a session; its upload may have ended."""
         known = self.clients.get(number)
         if not self.on_demand or (known is not None and known.state.inbox is not None):
             line = self.state.line

@@ -25,6 +25,7 @@ class Phase(IntEnum):
     DISPATCH = 4  # the server sends, reading the version that is current now
     DOWNLINK = 5  # a model reaches a receive buffer
     START = 6  # an idle client with a model begins a session
+    ORDER = 7  # a poll or an interruption reaches its client, where that takes time
 
 
 # The last is what a handler is given; training under way is a session of its client, never a result.

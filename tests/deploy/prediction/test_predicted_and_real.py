@@ -2,108 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import statistics
-import time
-from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from tests.deploy.deployed import CLIENTS, TASK, made
-from tests.deploy.prediction.delays import slow_link
-from tests.deploy.prediction.test_prediction import CLIENT, RUN
+from tests.deploy.deployed import made
+from tests.deploy.prediction.loopback import RealStudy, off
 
-from deploy.pairs import run as run_bounded
-from fedpace import Algorithm
 from fedpace.cli import main
-from fedpace.compute.protocol import Request
-from fedpace.deploy import join_async, serve_async
 from fedpace.deploy.prediction.comparing import ComparedQuantity
-from fedpace.deploy.prediction.measured import MeasuredPopulation, measured
-from fedpace.deploy.prediction.predicting import predict
-from fedpace.deploy.prediction.sessions import observe
-from fedpace.deploy.projects.program import Program
-from fedpace.deploy.projects.serving import StudyFolder
-from fedpace.deploy.websocket.client import WebsocketClient
-from fedpace.deploy.websocket.server import WebsocketServer
-from fedpace.local import Stopped
-from fedpace.vector import Vector
 
 RUNS, STEPS, REPEATS = 8, 80, 19
-
-
-class Slowed:
-    """Quadratics whose local steps take so long."""
-
-    name, layout, clients = TASK.name, TASK.layout, TASK.clients
-    initial, samples, solve, evaluate = TASK.initial, TASK.samples, TASK.solve, TASK.evaluate
-
-    def __init__(self, step_s: float) -> None:
-        self.step_s = step_s
-
-    def train_until(self, request: Request, stopped: Stopped) -> tuple[Vector, int]:
-        def after_a_moment() -> bool:
-            time.sleep(self.step_s)
-            return stopped()
-
-        return TASK.train_until(request, after_a_moment)
-
-
-async def real_run(algorithm: Any, place: Path, rounds: int, seed: int = 5) -> None:
-    """Six clients over sockets: the i-th is (i + 1) times as slow, and has a link of its own."""
-    server = WebsocketServer(CLIENTS, identities=None)
-    await server.start("127.0.0.1", 0)
-    async with AsyncExitStack() as links:
-        serving = asyncio.ensure_future(
-            serve_async(
-                algorithm, TASK, server, place, clients=CLIENTS, rounds=rounds, seed=seed, wait_for=CLIENTS
-            )
-        )
-        joined = []
-        for number in range(CLIENTS):
-            link = await links.enter_async_context(
-                slow_link(server.address[1], 0.01 * (CLIENTS - number), 50_000.0)
-            )
-            end = WebsocketClient(
-                number, "127.0.0.1", link.port, context=None, rng=np.random.default_rng(number)
-            )
-            end.start()
-            slowed: Any = Slowed(0.01 * (number + 1))
-            joined.append(asyncio.ensure_future(join_async(slowed, end, data=number)))
-        await serving
-        await asyncio.gather(*joined)
-
-
-class RealStudy:
-    """A folder whose runs are real ones of this algorithm."""
-
-    def __init__(self, place: Path, algorithm: Algorithm, rounds: int = 40, seed: int = 5) -> None:
-        self.place, self.algorithm, self.rounds, self.seed = place, algorithm, rounds, seed
-        (place / "runs").mkdir(parents=True)
-        (place / "client.py").write_text(CLIENT, encoding="utf-8")
-        text = RUN.format(rounds=rounds).replace("seed = 5", f"seed = {seed}")
-        (place / "run.toml").write_text(text, encoding="utf-8")
-
-    def run(self) -> MeasuredPopulation:
-        run_bounded(real_run(self.algorithm, self.place / "runs" / "night", self.rounds, self.seed))
-        return measured(observe(self.place / "runs" / "night"), "night")
-
-    def predicted(
-        self, devices: MeasuredPopulation, real: MeasuredPopulation, repeats: int
-    ) -> dict[str, ComparedQuantity]:
-        """By quantity, without the largest staleness: one late update makes it."""
-        study = replace(StudyFolder.read(self.place), algorithm=self.algorithm)
-        found = predict(study, devices, Program(self.place / "client.py"), real, repeats=repeats).rows()
-        return {row.name: row for row in found if not row.name.startswith("largest staleness")}
-
-
-def off(row: ComparedQuantity) -> float:
-    assert row.difference is not None, row
-    return row.difference
 
 
 @pytest.mark.long

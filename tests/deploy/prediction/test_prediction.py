@@ -266,8 +266,26 @@ def test_a_client_cannot_have_trained_longer_than_its_round_trip(
     begun = genesis.new_run(TASK.name, terms, TASK.initial(0), TASK.layout)
     watched = Observed(begun, begun.coordinator())
     watched._of(2).models[7] = (10.0, 100)
-    header = {"origin": 7, "steps": 4, **({} if said is None else {"train_s": said})}
+    header = {"origin": 7, "steps": 4, "session": 1, **({} if said is None else {"train_s": said})}
     watched._arrived(2, Message(MessageKind.UPDATE, header, {"update": b"abc"}), 12.0)
     [found] = watched.clients[2].sessions
     assert (found.train_s, found.sent_s, found.arrived_s) == (known, 10.0, 12.0)
     assert (found.bytes_down, found.bytes_up) == (100, 3)
+
+
+def test_a_model_that_is_sent_after_a_poll_is_not_what_the_update_answers() -> None:
+    terms = Terms(plan=RunPlan.of(made("fedavg")), clients=CLIENTS, rounds=3, samples=tuple(SAMPLES))
+    begun = genesis.new_run(TASK.name, terms, TASK.initial(0), TASK.layout)
+    watched = Observed(begun, begun.coordinator())
+    client, frames = watched._of(2), {"model": b"abcd"}
+    watched._sent(client, Message(MessageKind.POLL), 6, 1.0)
+    watched._sent(client, Message(MessageKind.MODEL, {}, frames), 7, 2.0)
+    assert (client.asked_s, client.asked_bytes, client.models) == (1.0, 0, {7: (2.0, 4)})
+    watched._sent(client, Message(MessageKind.INTERRUPT, {}, frames), 8, 3.0)
+    assert (client.asked_s, client.asked_bytes) == (3.0, 4)
+    for session, steps in ((1, 0), (2, 5)):
+        header = {"origin": 6 + session, "steps": steps, "session": session, "train_s": 0.25}
+        watched._arrived(2, Message(MessageKind.UPDATE, header, {"update": b"abc"}), 5.0)
+    [none], [found] = client.unstarted, client.sessions
+    assert (none.steps, none.first, found.steps, found.first) == (0, True, 5, False)
+    assert (found.sent_s, found.asked_s, found.asked_bytes, found.arrived_s) == (3.0, 3.0, 4, 5.0)

@@ -12,12 +12,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
+from fedpace.deploy.prediction.links import crossings, s_per_byte
 from fedpace.deploy.prediction.sessions import ObservedSession
 
-SMALL_BYTES = 64 << 10  # messages of one size: less than that is latency, more is rate
-SPREAD = 2.0  # largest by smallest message from which on the two can be told apart
 MOST_SESSIONS = 256  # that are kept of a client, evenly over the run
 SHORTEST_S = 1e-9  # of local training: a clock may not have moved
 
@@ -38,14 +35,24 @@ class DeviceTimes:
     extra_s: tuple[float, ...]
 
 
-def warm_up_s(clients: Iterable[Sequence[ObservedSession]]) -> float:
+def warm_up_s(clients: Iterable[Sequence[ObservedSession]], *, waits: bool) -> float:
     """How much longer a machine's first session takes than its others: compilers, caches, libraries being loaded."""
     longer = [
-        _round_trip_s(sessions[0]) - statistics.fmean(map(_round_trip_s, sessions[1:]))
+        _longer_training_s(sessions) if waits else _longer_round_trip_s(sessions)
         for sessions in clients
-        if len(sessions) > 1
+        if len(sessions) > 1 and sessions[0].first
     ]
     return max(0.0, statistics.median(longer)) if longer else 0.0
+
+
+def _longer_round_trip_s(sessions: Sequence[ObservedSession]) -> float:
+    return sessions[0].round_trip_s - statistics.fmean(each.round_trip_s for each in sessions[1:])
+
+
+def _longer_training_s(sessions: Sequence[ObservedSession]) -> float:
+    """Than as many steps of the others: where updates wait, round trips tell nothing, and steps may differ."""
+    first, others = sessions[0], sessions[1:]
+    return _train_s(first) - first.steps * sum(map(_train_s, others)) / sum(each.steps for each in others)
 
 
 def warm(sessions: Sequence[ObservedSession], warm_up_s: float) -> Sequence[ObservedSession]:
@@ -53,26 +60,28 @@ def warm(sessions: Sequence[ObservedSession], warm_up_s: float) -> Sequence[Obse
     if len(sessions) > 1:
         return sessions[1:]
     only = sessions[0]
-    took = _round_trip_s(only)
+    if not only.first:
+        return sessions
+    took = only.round_trip_s
     left = max(took - warm_up_s, took / 10)
     train_s = None if only.train_s is None else max(0.0, only.train_s - (took - left))
-    return [replace(only, arrived_s=only.sent_s + left, train_s=train_s)]
+    return [replace(only, sent_s=only.arrived_s - left, train_s=train_s)]
 
 
-def _round_trip_s(session: ObservedSession) -> float:
-    return session.arrived_s - session.sent_s
+def fit(
+    sessions: Sequence[ObservedSession], *, waits: bool, unstarted: Sequence[ObservedSession] = ()
+) -> DeviceTimes:
+    """`waits`: an update is kept until the server asks for it; by how much its transfers differ is then not known.
 
-
-def fit(sessions: Sequence[ObservedSession], *, waits: bool) -> DeviceTimes:
-    """`waits`: an update is kept until the server asks for it, so that only the fastest answer tells of the link."""
+    `unstarted`: without local steps, of which only the link can be learnt.
+    """
     sessions = sessions[:: -(-len(sessions) // MOST_SESSIONS)]
     training = [max(_train_s(session), SHORTEST_S) for session in sessions]
-    transfers = [_transfer_s(session, waits) for session in sessions]
+    crossed = crossings([*sessions, *unstarted], waits=waits)
+    rate = s_per_byte(crossed)
+    fixed = [each.seconds - rate * each.bytes for each in crossed]
     if waits:
-        transfers = [min(transfers)] * len(transfers)
-    sizes = [each.bytes_down + each.bytes_up for each in sessions]
-    s_per_byte = _s_per_byte(sizes, transfers)
-    fixed = [took - s_per_byte * size for took, size in zip(transfers, sizes, strict=True)]
+        fixed = [statistics.fmean(fixed)] * len(sessions)
     both_ways_s = max(0.0, min(fixed))
     steps = [session.steps for session in sessions]
     step_s = sum(training) / sum(steps)
@@ -81,7 +90,7 @@ def fit(sessions: Sequence[ObservedSession], *, waits: bool) -> DeviceTimes:
         train_s=statistics.fmean(training),
         step_s=step_s,
         latency_s=both_ways_s / 2,
-        s_per_byte=s_per_byte,
+        s_per_byte=rate,
         slowdown=tuple(took / (k * step_s) for took, k in zip(training, steps, strict=True)),
         extra_s=tuple(each - both_ways_s for each in fixed),
     )
@@ -89,20 +98,4 @@ def fit(sessions: Sequence[ObservedSession], *, waits: bool) -> DeviceTimes:
 
 def _train_s(session: ObservedSession) -> float:
     """As the client says; all of it where it does not say."""
-    return _round_trip_s(session) if session.train_s is None else session.train_s
-
-
-def _transfer_s(session: ObservedSession, waits: bool) -> float:
-    """What local training does not explain."""
-    if waits and session.train_s is not None:
-        return max(0.0, session.arrived_s - session.asked_s)
-    return max(0.0, _round_trip_s(session) - _train_s(session))
-
-
-def _s_per_byte(sizes: Sequence[int], seconds: Sequence[float]) -> float:
-    """By least squares where sizes differ enough; else all of it for large messages, and none for small ones."""
-    mean_size, mean_s = statistics.fmean(sizes), statistics.fmean(seconds)
-    if max(sizes) >= SPREAD * max(min(sizes), 1):
-        slope = float(np.cov(sizes, seconds, bias=True)[0, 1] / np.var(sizes))
-        return min(max(slope, 0.0), mean_s / mean_size)
-    return 0.0 if mean_size < SMALL_BYTES else mean_s / mean_size
+    return session.round_trip_s if session.train_s is None else session.train_s

@@ -78,6 +78,7 @@ class MeasuredPopulation:
             noise=Resampled(tuple(own for own, _ in drawn), tuple(own for _, own in drawn), order),
             drop=self.drop,
             windows=self._windows(chosen),
+            delayed_orders=True,
         )
 
     def _windows(self, chosen: Sequence[MeasuredDevice]) -> tuple[Window, ...] | None:
@@ -115,8 +116,11 @@ def measured(observed: Observed, run: str) -> MeasuredPopulation:
         )
     behaviour = terms.behaviour
     waits = isinstance(behaviour, Interruptible) or (isinstance(behaviour, Continuous) and behaviour.polled)
-    cold_s = 0.0 if waits else warm_up_s(each.sessions for each in known.values())
-    times = {number: fit(warm(each.sessions, cold_s), waits=waits) for number, each in known.items()}
+    cold_s = warm_up_s((each.sessions for each in known.values()), waits=waits)
+    times = {
+        number: fit(warm(each.sessions, cold_s), waits=waits, unstarted=each.unstarted if waits else ())
+        for number, each in known.items()
+    }
     history = tuple(
         replace(step, virtual_seconds=max(0.0, step.virtual_seconds - started_s))
         for step in observed.coordinator.history()

@@ -15,7 +15,7 @@ from fedpace.deploy.projects.program import Program
 from fedpace.deploy.projects.serving import StudyFolder
 from fedpace.errors import require, require_count
 from fedpace.experiment import simulate
-from fedpace.pace.protocol import Continuous, OnDemand
+from fedpace.pace.protocol import Continuous
 from fedpace.record import Run
 from fedpace.record.report.page.groups import StoredRun
 from fedpace.record.report.page.groups import table as html_table
@@ -40,11 +40,6 @@ class Prediction:
     @property
     def first(self) -> Run:
         return self.runs[0]
-
-    @property
-    def on_demand(self) -> bool:
-        """Clients train when they are sent a model; other orders take no time in a simulation."""
-        return isinstance(self.first.algorithm.pace.client, OnDemand)
 
     def rows(self) -> list[ComparedQuantity]:
         return compared([run.history for run in self.runs], () if self.real is None else self.real.history)

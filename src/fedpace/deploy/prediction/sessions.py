@@ -27,23 +27,33 @@ _PRESENCE = (InputKind.START, InputKind.MESSAGE, InputKind.AWAY, InputKind.WAKE)
 
 @dataclass(frozen=True, slots=True)
 class ObservedSession:
-    """From a model's sending to its update's arrival, at the server. `asked_s`: its last order before the update."""
+    """From a model's sending to its update's arrival, at the server. `asked_s`: the last poll or interruption."""
 
     sent_s: float
     asked_s: float
+    asked_bytes: int  # of that order, which may be the model
     arrived_s: float
     train_s: float | None  # as the client measured it; None: it did not say
     steps: int
     bytes_down: int
     bytes_up: int
+    first: bool  # of its client in this run; an earlier one may never have been sent
+
+    @property
+    def round_trip_s(self) -> float:
+        return self.arrived_s - self.sent_s
 
 
 @dataclass(slots=True)
 class ObservedClient:
     sessions: list[ObservedSession] = field(default_factory=list)
+    unstarted: list[ObservedSession] = field(
+        default_factory=list
+    )  # interrupted before their first local step
     present: list[tuple[float, float | None]] = field(default_factory=list)  # from, to; None: until the end
     models: dict[int, tuple[float, int]] = field(default_factory=dict)  # position -> when sent, bytes
     asked_s: float = 0.0
+    asked_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -74,21 +84,30 @@ class Observed:
     def _sent(self, client: ObservedClient, message: Message, position: int, now: float) -> None:
         if message.kind in (MessageKind.MODEL, MessageKind.INTERRUPT):
             client.models[position] = (now, message.size_bytes)
-        if message.kind in (MessageKind.MODEL, MessageKind.INTERRUPT, MessageKind.POLL):
-            client.asked_s = now
+        if message.kind in (MessageKind.INTERRUPT, MessageKind.POLL):
+            client.asked_s, client.asked_bytes = now, message.size_bytes
 
     def _arrived(self, number: int, message: Message, now: float) -> None:
         header, client = message.header, self._of(number)
         if message.kind is not MessageKind.UPDATE or "resync" in message.frames:
             return
         sent = client.models.pop(header["origin"], None)  # None: repeated, or sent before the journal begins
-        if sent is None or header["steps"] < 1:
+        if sent is None:
             return
         train_s = as_number(header.get("train_s"))
         known = train_s if 0 <= train_s <= min(LONGEST_S, now - sent[0]) else None
-        client.sessions.append(
-            ObservedSession(sent[0], client.asked_s, now, known, header["steps"], sent[1], message.size_bytes)
+        session = ObservedSession(
+            sent_s=sent[0],
+            asked_s=client.asked_s,
+            asked_bytes=client.asked_bytes,
+            arrived_s=now,
+            train_s=known,
+            steps=header["steps"],
+            bytes_down=sent[1],
+            bytes_up=message.size_bytes,
+            first=header["session"] == 1,
         )
+        (client.sessions if session.steps else client.unstarted).append(session)
 
     def _note_presence(self, numbers: list[int], now: float) -> None:
         for number in numbers:
