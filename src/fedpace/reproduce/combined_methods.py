@@ -147,12 +147,12 @@ def _with_unit(value: SeedSpread, unit: str) -> str:
 
 def _against(edition: str, results: Results, method: str) -> Finding:
     claim = f"everything together not more than 0.5 points below {method} at equal time"
-    pair = [name(each, TARGETS[edition][-1]) for each in (OURS, method)]
-    if not results.have(*pair):
+    mine, other = (name(each, TARGETS[edition][-1]) for each in (OURS, method))
+    if not results.have(mine, other):
         return not_run(claim, OWN)
-    ours, theirs = (results.final(cell, last=LAST) for cell in pair)
+    ours, theirs = (results.final(cell, last=LAST) for cell in (mine, other))
     text = f"{ours:.1f} % against {theirs:.1f} % after {CAP_S[edition]:.0f} s or {ROUNDS} steps"
-    comparison = no_worse(results, *pair, final_accuracy(LAST))
+    comparison = no_worse(results, mine, other, final_accuracy(LAST))
     return Finding(claim, OWN, text, comparisons=(comparison,), family="final accuracy")
 
 

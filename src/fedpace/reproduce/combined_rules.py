@@ -52,7 +52,7 @@ def _together(rate: float, own: Work) -> Algorithm:
 
 
 def _bnlaca(rate: float, own: Work) -> Algorithm:
-    codecs = {"codec": "topk:1/8", "down_codec": "topk:1/8"}
+    codecs: dict[str, Any] = {"codec": "topk:1/8", "down_codec": "topk:1/8"}
     return algorithms.fedbnlaca(server_lr=0.03 * rate, tau=0.8, **codecs, **COHORT, **own)
 
 
