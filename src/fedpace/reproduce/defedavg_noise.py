@@ -96,7 +96,7 @@ def findings(results: Results) -> list[Finding]:
 def _linear(results: Results) -> Finding:
     claim = "linear speedup: rounds ∝ 1/n at the best rate for every n where noise dominates (iid)"
     published = "Theorems 1, 2: error O(1/√(nKT)), so T ∝ 1/n"
-    if not results.have(*map(best, N)):
+    if not judged(results):
         return not_run(claim, published)
     slopes = {
         seed: slope_of(rounds)
@@ -130,6 +130,10 @@ def _control(results: Results) -> Finding:
 
 
 # ----------------------------------------------------------------------------------- table, picture
+
+
+def judged(results: Results) -> bool:
+    return results.have(*map(best, N))
 
 
 def table(results: Results) -> Table:
