@@ -33,7 +33,7 @@ FIRST_KEYS = {
     "two-way-bits": ((20, 20), "b4817c13655a9b1b"),
     "ca2fl-accuracy": ((16, 16), "d79b81e1d470e381"),
     "ca2fl-delay": ((16, 16), "dbb7ac34a7244d70"),
-    "combined-methods": ((54, 54), "3ecd73f68f40c25b"),
+    "combined-methods": ((48, 48), "3ecd73f68f40c25b"),
 }
 
 

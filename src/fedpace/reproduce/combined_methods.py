@@ -203,7 +203,7 @@ def _settings(edition: str) -> tuple[SettingRow, ...]:
         per server step | CA2FL: 20 active clients, buffer 10
             | 10 updates for all methods; 20 active clients where the method limits concurrency
         rates | each paper tunes its own | the same grid for every method and each target: server {rates} (times 0.03 in
-            FedBNLACA, 0.01 in two_way), one beyond where the best is at an end, local {locally}; the soonest at
+            FedBNLACA), one beyond where the best is at an end, local {locally}; the soonest at
             the target, on seeds of their own (tuning.json); stages 2, 1, 1/2 of the server rate over {ROUNDS} steps,
             beta = nu = {BETA}, not tuned
         margins |  | sooner, fewer bytes: none; not more than 0.5 points below: 0.5 points

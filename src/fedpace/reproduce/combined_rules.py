@@ -63,7 +63,6 @@ METHODS: Mapping[str, Callable[[float, Work], Algorithm]] = {
     "FedBuff": lambda rate, own: algorithms.fedbuff(server_lr=rate, **SLOTS, **own),
     "CA2FL": _cached,
     "FedBNLACA 1/8": _bnlaca,
-    "two_way": lambda rate, own: algorithms.two_way(server_lr=0.01 * rate, **COHORT, **own),
     "CA2FL + stages": _staged,
     OURS: _together,
 }
