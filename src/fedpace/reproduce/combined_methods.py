@@ -138,7 +138,13 @@ def _below_all(claim: str, results: Results, target: float, cost: draw.X, unit: 
     took = {method: results.to_target(cell[method], target, cost) for method in cell}
     text = ", ".join(f"{method} {_with_unit(value, unit)}" for method, value in took.items())
     less = tuple(cheaper(results, cell[OURS], cell[method], target, cost) for method in PAPERS)
-    return Finding(claim, OWN, text, comparisons=less, family=f"{unit} to {target:.0%}")
+    return Finding(claim, OWN, text, note=_missing(took), comparisons=less, family=f"{unit} to {target:.0%}")
+
+
+def _missing(took: Mapping[str, SeedSpread]) -> str:
+    """Who did not get there: such a run counts with all it spent, a lower bound."""
+    late = [f"{method} ({spread.missed} runs)" for method, spread in took.items() if spread.missed]
+    return f"runs that do not get there count with all they spent: {', '.join(late)}." if late else ""
 
 
 def _with_unit(value: SeedSpread, unit: str) -> str:
