@@ -25,15 +25,15 @@ FIRST_KEYS = {
     "fedgm-family": ((130, 260), "d7ba4e8d4c9f6f32"),
     "fedgm-large-lr": ((7, 7), "6d7611c8a7ada408"),
     "fedgm-multistage": ((8, 8), "109f0dabd0e01e7a"),
-    # not the first version's: DeFedAvg's transfers overlap and its steps are sets, AsySG has n active clients, and
-    # autonomous FedGM has the momenta that are stable under delay
+    # not the first version's: DeFedAvg's transfers overlap and its steps are sets, AsySG has n active clients,
+    # autonomous FedGM has the momenta that are stable under delay, combined methods tune their local rates too
     "fedgm-autonomous": ((99, 99), "9b9cef9c2a7968f1"),
-    "defedavg-table1": ((175, 40), "afe94f565d7545a9"),
-    "defedavg-speedup": ((56, 40), "94a8b6aba568b8f1"),
+    "defedavg-table1": ((168, 39), "09241944a9c6fe99"),
+    "defedavg-speedup": ((49, 33), "799b34ef97fe4686"),
     "two-way-bits": ((20, 20), "b4817c13655a9b1b"),
     "ca2fl-accuracy": ((16, 16), "d79b81e1d470e381"),
     "ca2fl-delay": ((16, 16), "dbb7ac34a7244d70"),
-    "combined-methods": ((18, 18), "16d0f018ea90900d"),
+    "combined-methods": ((48, 48), "3ecd73f68f40c25b"),
 }
 
 

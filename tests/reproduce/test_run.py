@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from fedpace.disk.locks import locked
 from fedpace.reproduce import experiment
+from fedpace.reproduce.cell import Exact
 from fedpace.reproduce.estimate import duration, estimate
 from fedpace.reproduce.run import execute, finished, pending, run_all, tuning_jobs
 
@@ -84,6 +86,22 @@ def test_the_estimate_counts_runs_and_steps_and_stops_at_the_clock() -> None:
     cost = estimate([(cell(), 0), (cell(), 1), (cell(rounds=1_000_000, stop_s=10.0), 0)])
     assert (cost.runs, cost.steps) == (3, 3 + 3 + 11)
     assert cost.core_seconds >= 0
+
+
+def test_the_estimate_counts_work_and_not_the_time_that_others_took() -> None:
+    class Waiting:
+        def __init__(self) -> None:
+            self.task = Exact((1.0, 3.0))(0)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.task, name)
+
+        def solve(self, request: object) -> object:
+            time.sleep(0.02)
+            return self.task.solve(request)  # type: ignore[arg-type]
+
+    cost = estimate([(cell(rounds=100, task=lambda seed: Waiting()), 0)])
+    assert cost.core_seconds < 1.0  # two clients, 100 steps: 4 s by the clock
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (600, "10 min"), (12_600, "3.5 h")])

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fedpace import algorithms, simulate
-from fedpace.reproduce import fedgm_autonomous
+from fedpace.reproduce import experiment, fedgm_autonomous
+from fedpace.reproduce.combined_rules import METHODS
 from fedpace.reproduce.defedavg import OURS, SAVING, algorithm, devices
 from fedpace.reproduce.defedavg_cells import rates
 from fedpace.reproduce.experiment import Verdict
@@ -103,3 +104,18 @@ def test_energy_saving_has_the_rates_of_what_it_is_compared_with() -> None:
     assert (
         rates("quick", "noniid", SAVING, 1, known) == rates("quick", "noniid", OURS, 1, known) == (0.3, 0.05)
     )
+
+
+def test_no_cell_of_table_1_or_of_figure_6_is_run_twice_under_two_names() -> None:
+    """FedBuff with 2n of 100 clients is FedBuff at n = 80; Table 2 repeats one pair of rates but for n = 80, iid."""
+    for name in ("defedavg-table1", "defedavg-speedup"):
+        cells = experiment(name).procedure.cells("full", Results())
+        runs = [replace(cell, name="", stop_at=None) for cell in cells]
+        again = [cell.name for cell, run in zip(cells, runs, strict=True) if runs.count(run) > 1]
+        assert all("n=10" in each for each in again)  # server rate x n stops at the target: no curve
+
+
+def test_every_combined_method_has_the_same_grid() -> None:
+    grids = experiment("combined-methods").procedure.grids("quick")
+    assert len(grids) == 2 * len(METHODS)
+    assert len({(grid.rates, grid.others) for grid in grids}) == 1

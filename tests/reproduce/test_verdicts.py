@@ -130,3 +130,44 @@ def test_speedup_is_that_of_the_best_rates_and_not_of_a_larger_rate() -> None:
     assert verdict(judge(60), "rounds ∝ 1/n") is Verdict.REPRODUCED
     assert verdict(judge(60), "more updates, not larger rates") is Verdict.REPRODUCED
     assert verdict(judge(5), "more updates, not larger rates") is Verdict.CONTRADICTED
+
+
+def test_fewer_rounds_of_one_n_alone_or_a_target_that_is_lost_again_are_no_speedup() -> None:
+    from fedpace.reproduce import defedavg_speedup as speedup
+    from fedpace.reproduce.defedavg_speedup_cells import by_n, by_table
+
+    def judge(later: tuple[int, int, int, int], end: float) -> list:
+        """Rounds of n = 10 to 80 on three seeds that differ by one; the last accuracy at Table 2's n = 80."""
+        rounds = dict(zip(speedup.N, (300, *later), strict=True))
+        made = {
+            by_n("iid", n): [outcome([0.1] * (took + seed % 2) + [0.9] * 400) for seed in range(3)]
+            for n, took in rounds.items()
+        }
+        made[by_table("iid", 80)] = [outcome([0.1] * (2 + seed % 2) + [0.9, end]) for seed in range(3)]
+        known = results(made)
+        return [speedup._fewer("quick", known, "iid"), speedup._printed("quick", known, "iid")]
+
+    falling, flat_later = (160, 80, 40, 20), (50, 50, 50, 50)
+    assert verdict(judge(falling, 0.9), "fewer rounds (iid)") is Verdict.REPRODUCED
+    assert verdict(judge(flat_later, 0.9), "fewer rounds (iid)") is Verdict.UNDECIDED
+    assert verdict(judge(falling, 0.9), "the target is held") is Verdict.REPRODUCED
+    assert verdict(judge(falling, 0.6), "the target is held") is Verdict.CONTRADICTED
+    assert "3 of 3 at n = 80 (by up to 21)" in judge(falling, 0.6)[1].note
+
+
+def test_combined_methods_are_compared_at_the_rates_chosen_for_the_target() -> None:
+    from fedpace.reproduce import combined_methods as combined
+
+    def judge(ours: int, theirs: int) -> Verdict:
+        made = {
+            combined.name(method, target): [
+                outcome([0.1] * ((ours if method == combined.OURS else theirs) + seed % 2) + [0.9])
+                for seed in range(3)
+            ]
+            for method in combined.METHODS
+            for target in combined.TARGETS["quick"]
+        }
+        return verdict(combined.findings("quick", results(made)), "reaches 80% sooner")
+
+    assert judge(10, 40) is Verdict.REPRODUCED
+    assert judge(40, 10) is Verdict.CONTRADICTED

@@ -165,6 +165,12 @@ _SETTINGS = {
     for edition, scale in SCALES.items()
 }
 
+LOOKED = (
+    "**What was looked at before.** Mc = 15 and 25 with M = 10 were judged on the first three of these seeds (CA2FL "
+    "lost 3.7 points, FedBuff 3.1), and in a trial at Mc = 50 CA2FL was behind FedBuff. Nothing was chosen by them: "
+    "rates, rounds and delays are as they were, and all cells have the same seeds now."
+)
+
 EXPERIMENT = reproduction(
     "ca2fl-sensitivity",
     """
@@ -179,4 +185,5 @@ EXPERIMENT = reproduction(
     """,
     Procedure(cells, findings, tables, pictures),
     _SETTINGS,
+    notes={"quick": LOOKED},
 )

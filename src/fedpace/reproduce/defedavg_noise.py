@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, cheaper
 from fedpace.reproduce.defedavg import SCALES, devices
-from fedpace.reproduce.experiment import Finding, not_run
+from fedpace.reproduce.experiment import Finding, Table, not_run
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.speedup import rounds_by_seed, slope_of
 from fedpace.reproduce.tuning import Grid
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 N = (5, 10, 20, 40)
 FIXED = 10  # the n of the control
@@ -92,7 +96,7 @@ def findings(results: Results) -> list[Finding]:
 def _linear(results: Results) -> Finding:
     claim = "linear speedup: rounds ∝ 1/n at the best rate for every n where noise dominates (iid)"
     published = "Theorems 1, 2: error O(1/√(nKT)), so T ∝ 1/n"
-    if not results.have(*map(best, N)):
+    if not judged(results):
         return not_run(claim, published)
     slopes = {
         seed: slope_of(rounds)
@@ -123,3 +127,46 @@ def _control(results: Results) -> Finding:
         for n in larger
     )
     return Finding(claim, published, took, comparisons=slower, family="Theorems 1, 2")
+
+
+# ----------------------------------------------------------------------------------- table, picture
+
+
+def judged(results: Results) -> bool:
+    return results.have(*map(best, N))
+
+
+def table(results: Results) -> Table:
+    """Rounds to the target, and the rates that were chosen."""
+    chosen = {n: _grid(n).chosen(results) for n in N}
+    rates = ["" if cell is None else f"{_rate(cell):g}" for cell in chosen.values()]
+    rows = [
+        ("server rate", *rates),
+        ("rounds at this rate", *(f"{results.to_target(best(n), TARGET, draw.steps):.0f}" for n in N)),
+        (
+            f"... with n = {FIXED}",
+            *(f"{results.to_target(_with_fixed_n(n), TARGET, draw.steps):.0f}" for n in N),
+        ),
+    ]
+    return Table(f"Where noise dominates: rounds to {TARGET:.0%}, iid", ("", *(f"n = {n}" for n in N)), rows)
+
+
+def _with_fixed_n(n: int) -> str:
+    return best(n) if n == FIXED else control(n)
+
+
+def picture(results: Results) -> Figure:
+    with draw.style():
+        figure, ((axes,),) = draw.sheet(1, width=5.2, height=3.6)
+        lines = {"best rate of n": best, f"the same rate, n = {FIXED}": _with_fixed_n}
+        for at, (label, cell) in enumerate(lines.items()):
+            took = {n: results.to_target(cell(n), TARGET, draw.steps) for n in N}
+            there = {n: spread.mean for n, spread in took.items() if spread.reached}
+            axes.plot(list(there), list(there.values()), marker="o", color=draw.colour(at), label=label)
+            if at == 0 and there:
+                first, value = next(iter(there.items()))
+                axes.plot(N, [value * first / n for n in N], color="#999999", linestyle=":", label="∝ 1/n")
+        draw.loglog(axes, N)
+        title = f"Where noise dominates: rounds to {TARGET:.0%}, iid"
+        draw.titled(axes, title, "updates per server step, n", "server steps", "best")
+    return figure
