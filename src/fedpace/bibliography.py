@@ -251,6 +251,22 @@ PAPERS = {
             "2106.05203",
         ),
         Paper(
+            "gao2024",
+            "Yuan Gao and Rustem Islamov and Sebastian U. Stich",
+            "EControl: Fast Distributed Optimization with Compression and Error Control",
+            "ICLR",
+            2024,
+            "2311.05645",
+        ),
+        Paper(
+            "fatkhullin2023",
+            "Ilyas Fatkhullin and Alexander Tyurin and Peter Richtárik",
+            "Momentum Provably Improves Error Feedback!",
+            "NeurIPS",
+            2023,
+            "2305.15155",
+        ),
+        Paper(
             "stich2018",
             "Sebastian Stich and Jean-Baptiste Cordonnier and Martin Jaggi",
             "Sparsified SGD with Memory",

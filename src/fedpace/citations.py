@@ -80,6 +80,8 @@ RULES: dict[str, tuple[str, ...]] = {
     "Quantize": ("alistarh2017",),
     "ErrorFeedback": ("karimireddy2019",),
     "EF21": ("richtarik2021",),
+    "EControl": ("gao2024",),
+    "Averaged": ("fatkhullin2023",),
 }
 
 
