@@ -67,13 +67,13 @@ def _up(codec: CodecLike, memory: str, newest: float, tau: float, max_staleness:
     link = _remembering(codec_of(codec), memory)
     if tau == 0:
         return link if newest == 1 else Averaged(newest, link)
-    require(isinstance(link, ErrorFeedback | EF21), "tau", tau, f'zero with memory="{memory}"')
     require(newest == 1, "newest", newest, "1 with tau > 0")
-    return (
-        Lazy("nla", tau, max_staleness, link)
-        if isinstance(link, EF21)
-        else Accumulate(tau, link, max_staleness)
-    )
+    match link:
+        case EF21():
+            return Lazy("nla", tau, max_staleness, link)
+        case ErrorFeedback():
+            return Accumulate(tau, link, max_staleness)
+    raise ConfigError(f'tau must be zero with memory="{memory}"; got {tau!r}')
 
 
 def _remembering(codec: Codec, memory: str) -> Plain | ErrorFeedback | EF21 | EControl:
