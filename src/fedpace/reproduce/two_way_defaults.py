@@ -21,7 +21,7 @@ from fedpace.reproduce.two_way_goal import (
     rivals,
     skipped,
 )
-from fedpace.reproduce.two_way_judging import LAST, PLACES, PUBLISHED, UNCOMPRESSED, grids, judging
+from fedpace.reproduce.two_way_judging import EVERY, LAST, PLACES, PUBLISHED, UNCOMPRESSED, grids, judging
 from fedpace.reproduce.two_way_study import (
     BASE_LABEL,
     EVERYWHERE,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def tables(edition: str, results: Results) -> list[Table]:
-    judged = ["two_way", *UNCOMPRESSED, *PUBLISHED]
+    judged = ["two_way", *EVERY]
     found = [_goals(results), _ahead(edition, results)]
     found += [
         _table(results, f"Tuning: {bed}", list(tuned(edition, bed)), tuning, bed) for bed in beds(edition)
@@ -140,7 +140,7 @@ _COMMON = (
         OWN,
         "; ".join(
             f"{method}{other}: {', '.join(map(str, rates))}"
-            for method, grid in {**UNCOMPRESSED, **PUBLISHED}.items()
+            for method, grid in EVERY.items()
             for other, rates in grid.items()
         ),
     ),
@@ -151,7 +151,7 @@ _COMMON = (
         "seeds",
         OWN,
         "settings are chosen on 1000 to 1002 (iid) and 1000 to 1005 (two shards) of Fashion-MNIST, also for MNIST; "
-        "those of the published methods on 1000 and 1001; judged are 2000 to 2004",
+        "those of the published ones on 1000 and 1001; judged are 2000 to 2004",
     ),
 )
 

@@ -8,7 +8,15 @@ from typing import Any
 from fedpace.reproduce.comparison import Comparison, Measure, above, final_accuracy, no_worse, times
 from fedpace.reproduce.experiment import OWN, Finding, not_run
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.two_way_judging import LAST, PLACES, PUBLISHED, UNCOMPRESSED, judging
+from fedpace.reproduce.two_way_judging import (
+    LAST,
+    ONE_WAY,
+    ONE_WAY_ROUNDS,
+    PLACES,
+    PUBLISHED,
+    UNCOMPRESSED,
+    judging,
+)
 from fedpace.reproduce.two_way_study import LAZINESS, LAZY, laziness
 
 MARGIN, SHARE, SKIPPED = 0.5, 20, 0.2  # points, of the bytes, of the uploads
@@ -21,6 +29,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
         *(_goal(results, place) for place in PLACES),
         *(_same_server(results, place) for place in PLACES),
         *(_published(results, place) for place in PLACES),
+        *(_one_way(results, place) for place in PLACES),
         *(_lazy(results, bed) for bed in LAZINESS),
     ]
 
@@ -85,6 +94,24 @@ def _published(results: Results, place: str) -> Finding:
     ahead = tuple(above(results, ours, name, final_accuracy(LAST)) for name in theirs)
     small = tuple(fewer(results, name, ours, side) for name in theirs for side in SIDES)
     return Finding(claim, OWN, text, comparisons=(*ahead, *small), family="against the published methods")
+
+
+def _one_way(results: Results, place: str) -> Finding:
+    claim = f"at equal bytes, both ways together, ahead of published methods that compress one way or none ({place})"
+    ours, theirs = judging(place, "two_way"), [judging(place, method) for method in ONE_WAY]
+    if not results.have(ours, *theirs):
+        return not_run(claim, OWN)
+    text = "; ".join(
+        f"{gap:+.2f} points against {method}, {rounds} rounds"
+        for (method, rounds), gap in zip(ONE_WAY_ROUNDS.items(), gaps(results, ours, theirs), strict=True)
+    )
+    ahead = tuple(above(results, ours, name, final_accuracy(LAST)) for name in theirs)
+    small = tuple(times(results, name, ours, 1.0, _in_all, f"bytes: {name}, {ours}") for name in theirs)
+    return Finding(claim, OWN, text, comparisons=(*ahead, *small), family="against the published methods")
+
+
+def _in_all(outcome: Any) -> float:
+    return float(outcome.bytes_up + outcome.bytes_down)
 
 
 def gaps(results: Results, ours: str, others: Sequence[str]) -> list[float]:

@@ -7,7 +7,8 @@ The procedure, written down before the judged runs were made:
 2. `two_way` has no grid of its own: it takes optimizer and rate of the best of all these uncompressed runs, and keeps
    its default codecs and memory. So it is tuned with no run more than its rivals, and none of it is compressed.
 3. The published two-way methods are tuned with their own codecs, at a ratio that gives them no fewer bytes than
-   `two_way`, on the first two of those seeds.
+   `two_way`, on the first two of those seeds. So are the published methods that compress one way or none, which send
+   as many bytes as `two_way` in their first rounds: they are run, and tuned, for so many.
 4. All are judged once, on five seeds from `JUDGED_FROM` on, which no page has shown before.
 """
 
@@ -60,6 +61,20 @@ PUBLISHED: Mapping[str, Rates] = {
     "FedBNLACA 1/24": {", eps 1e-3": (0.01, 0.03, 0.1), ", eps 1e-7": (0.003, 0.01)},
     "FedBACA 1/24": {", eps 1e-3": (0.01, 0.03, 0.1), ", eps 1e-7": (0.003, 0.01)},
 }
+ONE_WAY_ROUNDS = {"FedNLAA": 3, "FedAA": 3, "FedCAMS 1/24": 6, "FedNLACA 1/24": 6, "FedACA 1/24": 6}
+FEW_ROUNDS: Rates = {", eps 1e-3": (0.1, 0.3, 1.0), ", eps 1e-7": (0.003, 0.01, 0.03)}
+ONE_WAY: Mapping[str, Rates] = dict.fromkeys(ONE_WAY_ROUNDS, FEW_ROUNDS)
+EVERY: Mapping[str, Rates] = {**UNCOMPRESSED, **PUBLISHED, **ONE_WAY}
+TOP = {"codec": "topk:1/24"}
+LINKS: Mapping[str, Mapping[str, Any]] = {
+    "FedNLAA": {"tau": 0.3},
+    "FedAA": {"tau": 0.3},
+    "FedCAMS 1/24": TOP,
+    "FedNLACA 1/24": {**TOP, "tau": 0.8},
+    "FedACA 1/24": {**TOP, "tau": 0.3},
+    "FedBNLACA 1/24": {**TOP, "down_codec": "topk:1/24", "tau": 0.8},
+    "FedBACA 1/24": {**TOP, "down_codec": "topk:1/24", "tau": 0.3},
+}
 TUNED_ON = {"iid": (1000, 1001, 1002), "two shards": (1000, 1001, 1002, 1003, 1004, 1005)}
 PUBLISHED_ON = (1000, 1001)
 JUDGED_FROM = 2000  # pages have shown runs of the seeds 0 to 4
@@ -72,7 +87,7 @@ FULL_SIZE = {"quick": 1, "full": 5}  # times the clients, and times those of a r
 def grids(edition: str) -> list[Grid]:
     """Those of the methods on each split, and the one that two_way's server is chosen by."""
     places = [place for place in PLACES if tuned_at(place) == place]
-    methods = [*UNCOMPRESSED, "two_way", *PUBLISHED]
+    methods = [*UNCOMPRESSED, "two_way", *PUBLISHED, *ONE_WAY]
     return [grid_of(edition, place, method) for place in places for method in methods]
 
 
@@ -84,8 +99,7 @@ def tuned_at(place: str) -> str:
 def grid_of(edition: str, place: str, method: str) -> Grid:
     if method == "two_way":
         return _of_all(edition, place)
-    rates = (UNCOMPRESSED | PUBLISHED)[method]  # type: ignore[operator]
-    return _grid(edition, place, method, {other: (method, other) for other in rates})
+    return _grid(edition, place, method, {other: (method, other) for other in EVERY[method]})
 
 
 def _of_all(edition: str, place: str) -> Grid:
@@ -99,35 +113,25 @@ def _grid(edition: str, place: str, name: str, variants: Mapping[str, tuple[str,
         method, rest = variants[other]
         return _tried(edition, place, method, rate, rest)
 
-    rates = sorted({rate for method, rest in variants.values() for rate in _rates(method, rest)})
-    seeds = PUBLISHED_ON if name in PUBLISHED else TUNED_ON[place.split(", ")[1]]
+    rates = sorted({rate for method, rest in variants.values() for rate in EVERY[method][rest]})
+    seeds = PUBLISHED_ON if name in LINKS else TUNED_ON[place.split(", ")[1]]
     return Grid(f"{place}: {name}", tuple(rates), cell, final_accuracy(LAST), tuple(variants), seeds=seeds)
-
-
-def _rates(method: str, other: str) -> tuple[float, ...]:
-    return (UNCOMPRESSED[method] if method in UNCOMPRESSED else PUBLISHED[method])[other]
 
 
 def _tried(edition: str, place: str, method: str, rate: float, other: str) -> Cell | None:
     """One setting of a grid; None where the rate is another eps's."""
-    if rate not in _rates(method, other):
+    if rate not in EVERY[method][other]:
         return None
     rule = _method(edition, place, method, rate, other)
-    return replace(cell_of(f"rate {place}: {method} {rate:g}{other}", rule, PLACES[place], edition), seeds=1)
+    return replace(_cell(f"rate {place}: {method} {rate:g}{other}", rule, place, method, edition), seeds=1)
 
 
 def _method(edition: str, place: str, method: str, rate: float, other: str) -> Algorithm:
     given = _scaled(PLACES[place].work, edition) | ({"eps": float(other.split()[-1])} if other else {})
-    top = "topk:1/24"
-    match method:
-        case "FedBNLACA 1/24":
-            return algorithms.fedbnlaca(server_lr=rate, codec=top, down_codec=top, tau=0.8, **given)
-        case "FedBACA 1/24":
-            return algorithms.fedbaca(server_lr=rate, codec=top, down_codec=top, tau=0.3, **given)
-        case "FedAdam":
-            return algorithms.fedadam(server_lr=rate, **given)
-        case "FedYogi":
-            return algorithms.fedyogi(server_lr=rate, **given)
+    if method in LINKS or method in ("FedAdam", "FedYogi"):
+        make = getattr(algorithms, method.split()[0].lower())
+        made: Algorithm = make(server_lr=rate, **LINKS.get(method, {}), **given)
+        return made
     return uncompressed(method, rate, given)
 
 
@@ -144,7 +148,7 @@ def cells(edition: str, known: Results) -> list[Cell]:
     """The grids; then whatever has its settings."""
     tried = {cell.name: cell for grid in grids(edition) for cell in grid.cells()}
     judged = [
-        replace(cell_of(judging(place, method), rule, PLACES[place], edition), first_seed=JUDGED_FROM)
+        replace(_cell(judging(place, method), rule, place, method, edition), first_seed=JUDGED_FROM)
         for place in PLACES
         for method, rule in _judged(edition, place, known).items()
     ]
@@ -153,7 +157,7 @@ def cells(edition: str, known: Results) -> list[Cell]:
 
 def _judged(edition: str, place: str, known: Results) -> dict[str, Algorithm]:
     """What is judged at a place, as far as its settings are known."""
-    methods = ["two_way", *UNCOMPRESSED, *PUBLISHED]
+    methods = ["two_way", *EVERY]
     chosen = {method: grid_of(edition, tuned_at(place), method).chosen(known) for method in methods}
     rules = {method: cell.algorithm for method, cell in chosen.items() if cell is not None}
     if (best := rules.get("two_way")) is not None:
@@ -164,6 +168,14 @@ def _judged(edition: str, place: str, known: Results) -> dict[str, Algorithm]:
 
 def _scaled(given: Mapping[str, Any], edition: str) -> dict[str, Any]:
     return {**given, "clients_per_round": FULL_SIZE[edition] * given["clients_per_round"]}
+
+
+def _cell(name: str, algorithm: Algorithm, place: str, method: str, edition: str) -> Cell:
+    """At full length, or for the rounds that a method has bytes for: it is then evaluated at the end alone."""
+    cell = cell_of(name, algorithm, PLACES[place], edition)
+    if (few := ONE_WAY_ROUNDS.get(method)) is None:
+        return cell
+    return replace(cell, rounds=few, evaluate_every=few)
 
 
 def cell_of(name: str, algorithm: Algorithm, bed: TaskBed, edition: str) -> Cell:
