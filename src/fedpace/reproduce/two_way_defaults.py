@@ -155,7 +155,26 @@ _COMMON = (
     ),
 )
 
-QUICK = "TEXT"
+QUICK = (
+    "**Procedure.** It was written into the code before the judged runs. Every uncompressed method is tuned "
+    "on each split of Fashion-MNIST: 19 settings, on three seeds iid and on six with two shards, where single "
+    "seeds move by two points. `two_way` has no grid of its own. It takes the server optimizer and rate of "
+    "the best of all these uncompressed runs, AMSGrad at 0.01 iid and Adam with eps 1e-7 at 0.003 on two "
+    "shards, and keeps its default codecs and memory; so it has no run more than its rivals. All are judged "
+    "once, on five seeds that no page had shown. The best uncompressed method is the one with the highest "
+    "mean over the judged seeds. Some choices lie at the end of a grid iid (FedAMS 0.3 and, with eps 1e-7, "
+    "0.01; FedAdam 0.03); the next rates had been tried for a former version and were worse by 1.6 points or "
+    "more. **What was looked at before.** That version judged the seeds 0 to 4, with two tuning seeds and "
+    "without Adam for `two_way`: three places were within half a point, on Fashion-MNIST with two shards "
+    "`two_way` was 1.18 points below FedAdam (-2.08 to -0.29), and level with it (+0.00, -0.16 to +0.17) with "
+    "FedAdam's server. Taking the server from the uncompressed grids was decided after that look; the seeds "
+    "that chose it and those that judge it are others. **Result.** Three of the four places meet the goal by "
+    "its own criterion. Fashion-MNIST with two shards misses it: the mean is -0.49 points and the lower end "
+    "-0.78. The same settings on the seeds 0 to 4 gave +0.00; the ten seeds together, which is no verdict "
+    "since five of them had been seen, give -0.25 (-0.45 to -0.04). It was not judged again. **Defaults.** d "
+    "**Laziness.** l **Budget.** b **What was not tried.** Bits that change over a run; combinations of the "
+    "variants; the small CNN on CIFAR-10, which is in the full edition."
+)
 
 EXPERIMENT = Reproduction(
     name="two-way-defaults",
