@@ -58,8 +58,8 @@ UNCOMPRESSED: Mapping[str, Rates] = {
     "FedYogi": BY_EPS,
 }
 PUBLISHED: Mapping[str, Rates] = {
-    "FedBNLACA 1/24": {", eps 1e-3": (0.01, 0.03, 0.1), ", eps 1e-7": (0.003, 0.01)},
-    "FedBACA 1/24": {", eps 1e-3": (0.01, 0.03, 0.1), ", eps 1e-7": (0.003, 0.01)},
+    "FedBNLACA 1/24": {", eps 1e-3": (0.003, 0.01, 0.03, 0.1), ", eps 1e-7": (0.003, 0.01)},
+    "FedBACA 1/24": {", eps 1e-3": (0.003, 0.01, 0.03, 0.1), ", eps 1e-7": (0.003, 0.01)},
 }
 ONE_WAY_ROUNDS = {"FedNLAA": 3, "FedAA": 3, "FedCAMS 1/24": 6, "FedNLACA 1/24": 6, "FedACA 1/24": 6}
 FEW_ROUNDS: Rates = {", eps 1e-3": (0.1, 0.3, 1.0), ", eps 1e-7": (0.003, 0.01, 0.03)}
