@@ -29,7 +29,9 @@ from fedpace.reproduce.two_way_judging import (
 )
 from fedpace.reproduce.two_way_study import (
     BASE,
+    CHOSEN,
     CODECS,
+    DEFAULTS,
     EVERYWHERE,
     LAZINESS,
     TUNING,
@@ -63,7 +65,8 @@ def judged_cells(results: Results) -> dict[str, Cell]:
 
 
 def test_the_defaults_are_those_that_were_studied() -> None:
-    assert algorithms.two_way() == algorithms.two_way(**BASE)
+    assert algorithms.two_way() == algorithms.two_way(**DEFAULTS)
+    assert {**BASE, **VARIED[CHOSEN]} == DEFAULTS and CHOSEN in EVERYWHERE
 
 
 def test_a_method_is_judged_at_the_best_of_its_settings_once_all_are_known() -> None:

@@ -14,7 +14,7 @@ from fedpace.pace import Arrivals, Buffered, Pace, Polled, selection
 from fedpace.server_opt.protocol import ServerOpt
 
 
-@named(server_lr=0.005, b1=0.9, eps=1e-7)
+@named(server_lr=0.005, b1=0.5, eps=1e-7)
 def two_way(
     *,
     pace: str | Pace = "rounds",
