@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 def tables(edition: str, results: Results) -> list[Table]:
     judged = ["two_way", *EVERY]
-    found = [_goals(results), _ahead(edition, results)]
+    found = [_goals(results), _ahead(results)]
     found += [
         _table(results, f"Tuning: {bed}", list(tuned(edition, bed)), tuning, bed) for bed in beds(edition)
     ]
@@ -83,16 +83,23 @@ def _met(results: Results, place: str) -> tuple[str, ...]:
     return hardest, f"{found.mean:+.2f}", between, ratios(results, other, ours), "met" if met else "missed"
 
 
-def _ahead(edition: str, results: Results) -> Table:
+def _ahead(results: Results) -> Table:
     """What the defaults are decided by: points ahead of the base, on the seeds that both have."""
     where = [bed for bed in TUNING if results.have(tuning(bed, BASE_LABEL))]
     rows = [
-        (label, *(f"{gap:+.2f}" for gap in (*ahead, sum(ahead) / len(ahead))))
+        (label, *_ahead_of_base(results, label, where))
         for label in EVERYWHERE
-        if label != BASE_LABEL and where and results.have(*(tuning(bed, label) for bed in where))
-        for ahead in [[gaps(results, tuning(bed, label), [tuning(bed, BASE_LABEL)])[0] for bed in where]]
+        if label != BASE_LABEL and any(results.have(tuning(bed, label)) for bed in where)
     ]
     return Table("Points ahead of the base on the tuning tasks", ("", *where, "mean"), rows)
+
+
+def _ahead_of_base(results: Results, label: str, where: list[str]) -> list[str]:
+    """On each task, and on average where all were run."""
+    ran = [bed for bed in where if results.have(tuning(bed, label))]
+    ahead = {bed: gaps(results, tuning(bed, label), [tuning(bed, BASE_LABEL)])[0] for bed in ran}
+    shown = [f"{ahead[bed]:+.2f}" if bed in ahead else "not run" for bed in where]
+    return [*shown, f"{sum(ahead.values()) / len(ahead):+.2f}" if ran == where else ""]
 
 
 def _table(results: Results, title: str, labels: list[str], named: Any, where: str) -> Table:
