@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from fedpace.bibliography import PAPERS, Paper
+from fedpace.bibliography import PAPERS
 from fedpace.errors import ConfigError, unknown
+from fedpace.paper import Paper
 
 # The paper an algorithm is published in first, then those it builds on.
 ALGORITHMS: dict[str, tuple[str, ...]] = {
@@ -80,6 +81,8 @@ RULES: dict[str, tuple[str, ...]] = {
     "Quantize": ("alistarh2017",),
     "ErrorFeedback": ("karimireddy2019",),
     "EF21": ("richtarik2021",),
+    "EControl": ("gao2024",),
+    "Averaged": ("fatkhullin2023",),
 }
 
 

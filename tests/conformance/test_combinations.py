@@ -26,7 +26,7 @@ from fedpace.aggregate import (
 from fedpace.algorithm import Algorithm
 from fedpace.combinations import REFUSALS, manual
 from fedpace.errors import ConfigError
-from fedpace.link import EF21, Difference, ErrorFeedback, Lazy, Plain, TopK
+from fedpace.link import EF21, Difference, EControl, ErrorFeedback, Lazy, Plain, TopK
 from fedpace.local import SGD, Ditto, Scaffold, Torch
 from fedpace.pace import (
     Arrivals,
@@ -125,7 +125,9 @@ def test_an_uplink_is_asked_for_its_state_and_not_for_its_type():
         replace(quafl, up=ErrorFeedback(TopK(0.5)))
 
 
-@pytest.mark.parametrize("up", [Lazy("nla", tau=0.5), EF21(TopK(0.5)), ErrorFeedback(TopK(0.5))], ids=str)
+@pytest.mark.parametrize(
+    "up", [Lazy("nla", tau=0.5), EF21(TopK(0.5)), EControl(TopK(0.5)), ErrorFeedback(TopK(0.5))], ids=str
+)
 def test_values_of_other_sessions_are_not_divided_by_todays_steps(up):
     """Where every session of a client has the same length there is one divisor; a plain codec sends today's value."""
     fixed = [dict(local=SGD(0.1, steps=(1, 4))), dict(local=SGD(0.1, epochs=2, batch_size=10))]

@@ -8,12 +8,14 @@ import numpy as np
 
 from fedpace.link import (
     EF21,
+    Averaged,
     Codec,
     CompressedModel,
     Context,
     Dense,
     Difference,
     Downlink,
+    EControl,
     EntropyCoded,
     ErrorFeedback,
     Full,
@@ -55,6 +57,8 @@ UPLINKS: tuple[Uplink, ...] = (
     ErrorFeedback(TopK(0.3)),
     EF21(TopK(0.3)),
     EF21(ScaledSign()),
+    EControl(TopK(0.3)),
+    Averaged(0.5, ErrorFeedback(TopK(0.3))),
     Lazy("nla", 0.5),
     Lazy("aa", 0.5, link=ErrorFeedback(TopK(0.3))),
     Lazy("nla", 0.5, link=EF21(TopK(0.3))),

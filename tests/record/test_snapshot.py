@@ -13,7 +13,7 @@ import pytest
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.compute import Inline
-from fedpace.link import EF21, ErrorFeedback, Lazy, Quantize, TopK
+from fedpace.link import EF21, Averaged, EControl, ErrorFeedback, Lazy, Quantize, TopK
 from fedpace.local import SGD
 from fedpace.pace import Buffered
 from fedpace.random import stream
@@ -58,6 +58,7 @@ CASES: dict[str, Algorithm] = {name: named(name) for name in algorithms.__all__}
     "fedbnlaca literal": named("fedbnlaca", mode="literal", codec="topk:1/2", down_codec="topk:1/2", tau=0.5),
     "error feedback, asynchronous": over(ErrorFeedback(TopK(ratio=0.4))),
     "EF21, asynchronous": over(EF21(TopK(ratio=0.4))),
+    "EControl of running means, asynchronous": over(Averaged(0.5, EControl(TopK(ratio=0.4)))),
     "lazy EF21, asynchronous": over(Lazy("nla", tau=0.5, link=EF21(TopK(ratio=0.4)))),
     "random rounding, asynchronous": over(Quantize(bits=4)),
 }

@@ -51,6 +51,12 @@ def test_the_best_setting_inside_the_grid_is_taken() -> None:
     assert search.real_seconds == 6 * len(SEEDS)
 
 
+def test_a_grid_may_have_seeds_of_its_own() -> None:
+    search = GridSearch(replace(grid(), seeds=(7, 8, 9)))
+    search.run(runner(1.0))
+    assert search.real_seconds == 6 * 3 and search.record()["seeds"] == [7, 8, 9]
+
+
 def test_an_optimum_at_the_edge_extends_the_grid() -> None:
     search = GridSearch(grid())
     assert search.run(runner(8.0)) == (8.0, " beta")

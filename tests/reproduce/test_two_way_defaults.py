@@ -4,29 +4,42 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from fedpace import algorithms
+from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.experiment import Verdict
+from fedpace.reproduce.finished_runs import FinishedRuns
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.two_way_defaults import LAZIEST, findings
-from fedpace.reproduce.two_way_study import (
-    ADAPTIVE,
-    BASE,
-    CODECS,
-    LAZINESS,
+from fedpace.reproduce.two_way_defaults import tables
+from fedpace.reproduce.two_way_goal import LAZIEST, findings
+from fedpace.reproduce.two_way_judging import (
+    JUDGED_FROM,
+    ONE_WAY_ROUNDS,
     PLACES,
-    RATES,
-    TUNING,
+    PUBLISHED,
+    TUNED_ON,
     UNCOMPRESSED,
-    VARIED,
-    cells,
     grid_of,
     grids,
     judging,
+    tuned_at,
+)
+from fedpace.reproduce.two_way_study import (
+    BASE,
+    CHOSEN,
+    CODECS,
+    DEFAULTS,
+    EVERYWHERE,
+    LAZINESS,
+    TUNING,
+    VARIED,
+    cells,
     laziness,
     tuned,
-    tuned_at,
+    tuning,
 )
 
 PLACE = next(iter(PLACES))
@@ -39,37 +52,51 @@ def outcome(accuracy: float) -> Outcome:
     )
 
 
-def known(method: str, **accuracies: float) -> Results:
-    """Results of the rates of a method at the first place, by rate."""
+def known(method: str, *accuracies: float) -> Results:
+    """Results of the settings of a method at the first place, in the order of its grid."""
     results = Results()
-    for rate, cell in zip(RATES[method], grid_of("quick", PLACE, method).cells(), strict=True):
-        if (accuracy := accuracies.get(f"r{rate:g}".replace(".", "_"))) is not None:
-            results.add(cell, 0, outcome(accuracy))
+    for accuracy, cell in zip(accuracies, grid_of("quick", PLACE, method).cells(), strict=False):
+        results.add(cell, 0, outcome(accuracy))
     return results
 
 
-def names(results: Results) -> list[str]:
-    return [cell.name for cell in cells("quick", results)]
+def judged_cells(results: Results) -> dict[str, Cell]:
+    return {cell.name: cell for cell in cells("quick", results) if cell.name.startswith("judging")}
 
 
 def test_the_defaults_are_those_that_were_studied() -> None:
-    assert algorithms.two_way() == algorithms.two_way(**BASE)
+    assert algorithms.two_way() == algorithms.two_way(**DEFAULTS)
+    assert {**BASE, **VARIED[CHOSEN]} == DEFAULTS and CHOSEN in EVERYWHERE
 
 
-def test_a_method_is_judged_at_the_best_of_its_rates_once_all_are_known() -> None:
-    assert RATES["two_way"] == RATES[ADAPTIVE] == (0.003, 0.01)
-    assert judging(PLACE, "two_way") not in names(known("two_way", r0_003=0.7))
-    found = known("two_way", r0_003=0.7, r0_01=0.8)
-    assert judging(PLACE, "two_way") in names(found) and judging(PLACE, "FedAMS") not in names(found)
-    [judged] = [cell for cell in cells("quick", found) if cell.name == judging(PLACE, "two_way")]
-    assert judged.algorithm.server_opt.lr == 0.01
+def test_a_method_is_judged_at_the_best_of_its_settings_once_all_are_known() -> None:
+    assert not judged_cells(known("FedAMS", 0.7, 0.8))
+    found = judged_cells(known("FedAMS", 0.7, 0.8, 0.6))
+    assert set(found) == {judging(PLACE, "FedAMS"), judging("MNIST, iid", "FedAMS")}
+    assert {cell.algorithm.server_opt.lr for cell in found.values()} == {0.1}
 
 
-def test_mnist_takes_the_rate_of_its_split() -> None:
-    """Not of the other split: grids are on Fashion-MNIST, one for each."""
-    found = names(known("two_way", r0_003=0.8, r0_01=0.7))
-    assert judging("MNIST, iid", "two_way") in found and judging("MNIST, two shards", "two_way") not in found
+def test_two_way_takes_the_server_of_the_best_uncompressed_run_of_its_split() -> None:
+    """And nothing else of it: links are its own, and it is not run in any grid."""
+    grid = grid_of("quick", PLACE, "two_way")
+    rules = [cell.algorithm for cell in grid.cells()]
+    assert {rule.name for rule in rules} == {"fedavg", "fedams", "fedadam", "fedyogi"}
+    results = known("two_way", *(0.5 + 0.01 * (rule.name == "fedyogi") for rule in rules))
+    found = judged_cells(results)[judging(PLACE, "two_way")]
+    chosen = next(rule for rule in rules if rule.name == "fedyogi")
+    assert found.algorithm == algorithms.two_way(server_opt=chosen.server_opt, **PLACES[PLACE].work)
+    assert judging("MNIST, two shards", "two_way") not in judged_cells(results)
+
+
+def test_settings_are_chosen_on_fashion_mnist_alone_and_on_no_judged_seed() -> None:
     assert {grid.name.split(":")[0] for grid in grids("quick")} == {tuned_at(place) for place in PLACES}
+    tried = {seed for grid in grids("quick") for seed in grid.seeds}
+    assert tried == set(TUNED_ON["two shards"]) and len(TUNED_ON["two shards"]) >= 4
+    judged = judged_cells(known("FedAMS", 0.7, 0.8, 0.6)).values()
+    kept = FinishedRuns.of("two-way-defaults", "quick", tuned_on=frozenset(tried))
+    for cell in judged:
+        seeds = kept.seeds(cell, 5)
+        assert seeds == list(range(JUDGED_FROM, JUDGED_FROM + 5)) and not tried & set(seeds)
 
 
 def test_no_task_is_tuned_on_and_judged() -> None:
@@ -77,18 +104,28 @@ def test_no_task_is_tuned_on_and_judged() -> None:
     assert not {bed.task.name for bed in TUNING.values()} & {bed.task.name for bed in PLACES.values()}
 
 
-def judged(gap: float, cheaper: float) -> Verdict:
-    """Five seeds: two_way so many points ahead of both rivals, which send so many times as much."""
+def judging_results(gap: float, cheaper: float, best: str = "FedAdam", noise: float = 0.0) -> Results:
+    """Five seeds: two_way so many points ahead of the best rival, which sends so many times as much."""
     made = Results()
-    for method in ("two_way", *UNCOMPRESSED):
+    for method in ("two_way", *UNCOMPRESSED, *PUBLISHED):
         scale = 1 if method == "two_way" else cheaper
         cell = replace(cells("quick", Results())[0], name=judging(PLACE, method))
         for seed in range(5):
-            points = 0.8 + seed / 1000 + (gap / 100 if method == "two_way" else 0.0)
-            made.add(
-                cell, seed, replace(outcome(points), bytes_up=int(scale * 100), bytes_down=int(scale * 100))
+            ahead = (
+                gap / 100 if method == "two_way" else 0.0 if method == best else -0.1 + noise * (-1) ** seed
             )
-    return settled("quick", findings("quick", made))[0].verdict
+            points = 0.8 + seed / 1000 + ahead + (method == "two_way") * seed / 1e5
+            sent = int(scale * 100)
+            made.add(cell, seed, replace(outcome(points), bytes_up=sent, bytes_down=sent, traffic=NEVER))
+    return made
+
+
+NEVER = {"up": {"firing_rate": 0.0}}
+
+
+def judged(gap: float, cheaper: float, noise: float = 0.0) -> Verdict:
+    found = findings("quick", judging_results(gap, cheaper, noise=noise))
+    return settled("quick", found)[0].verdict
 
 
 def test_a_twentieth_of_the_bytes_within_half_a_point_takes_both() -> None:
@@ -97,11 +134,47 @@ def test_a_twentieth_of_the_bytes_within_half_a_point_takes_both() -> None:
     assert judged(gap=-0.3, cheaper=19) is Verdict.CONTRADICTED
 
 
-def test_every_parameter_is_varied_on_every_tuning_task_and_quick_the_codecs_are() -> None:
+def test_the_best_rival_is_what_counts_whatever_the_others_do() -> None:
+    assert judged(gap=-0.3, cheaper=21, noise=0.09) is Verdict.REPRODUCED
+    rows = tables("quick", judging_results(-0.3, 21, best="FedYogi"))[0].rows
+    assert [row[1] for row in rows] == ["FedYogi"]
+
+
+@pytest.mark.parametrize(
+    ("gap", "cheaper", "said"), [(-0.3, 21, "met"), (-0.7, 21, "missed"), (-0.3, 19, "missed")]
+)
+def test_the_goal_by_its_own_interval(gap, cheaper, said) -> None:
+    [row] = tables("quick", judging_results(gap, cheaper))[0].rows
+    assert row[0] == PLACE and row[-1] == said and row[2] == f"{gap:+.2f}"
+
+
+def test_methods_with_a_dense_direction_have_the_rounds_that_their_bytes_allow() -> None:
+    """Of the 12.0 MB that two_way sends in 60 rounds of ten clients: dense frames have 0.2036 MB, 1/24 a twentieth."""
+    for method, rounds in ONE_WAY_ROUNDS.items():
+        [cell] = {(cell.rounds, cell.evaluate_every) for cell in grid_of("quick", PLACE, method).cells()}
+        assert cell == (rounds, rounds)
+        per_round = 10 * 0.2036 * (1 + (1 / 20 if "1/24" in method else 1))
+        assert (rounds - 1) * per_round < 12.0 < rounds * per_round
+
+
+def test_points_ahead_of_the_base_are_those_of_the_seeds_that_both_have() -> None:
+    made = Results()
+    for at, bed in enumerate(TUNING):
+        for label in EVERYWHERE:
+            cell = replace(cells("quick", Results())[0], name=tuning(bed, label))
+            for seed in range(3 if label == "base" else 1):
+                ahead = 0.01 * at if label == "b1 0" else 0.0
+                made.add(cell, seed, replace(outcome(0.5 + 0.1 * seed + ahead), traffic=NEVER))
+    [table] = [each for each in tables("quick", made) if each.title.startswith("Points ahead")]
+    [row] = [row for row in table.rows if row[0] == "b1 0"]
+    assert list(row[1:]) == ["+0.00", "+1.00", "+2.00", "+3.00", "+1.50"]
+
+
+def test_every_parameter_is_varied_on_every_tuning_task_and_quick_servers_and_memories_are() -> None:
     labels = [set(tuned("full", bed)) for bed in TUNING]
-    assert labels[0] == labels[1] == labels[2] and "base" in labels[0]
-    assert all(set(CODECS) <= set(tuned("quick", bed)) for bed in TUNING)
-    assert set(VARIED) <= set(tuned("quick", "synthetic")) and "b1 0" not in tuned("quick", "Shakespeare")
+    assert all(each == labels[0] for each in labels) and set(CODECS) <= set(VARIED) <= labels[0]
+    assert all(set(EVERYWHERE) <= set(tuned("quick", bed)) for bed in TUNING)
+    assert set(VARIED) <= set(tuned("quick", "synthetic")) and "flat" not in tuned("quick", "Shakespeare")
 
 
 def lazily(gap: float, skipped: float) -> Verdict:

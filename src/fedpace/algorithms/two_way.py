@@ -7,14 +7,14 @@ from typing import Unpack
 from fedpace.algorithm import Algorithm
 from fedpace.algorithms.named import named
 from fedpace.algorithms.parameters import CodecLike, Select, SynchronousAMSGrad, amsgrad_of, codec_of, rounds
-from fedpace.errors import require
-from fedpace.link import EF21, Accumulate, Difference, ErrorFeedback, Lazy, Plain
-from fedpace.link.protocol import Uplink
+from fedpace.errors import ConfigError, require
+from fedpace.link import EF21, Accumulate, Averaged, Difference, EControl, ErrorFeedback, Lazy, Plain
+from fedpace.link.protocol import Codec, Uplink
 from fedpace.pace import Arrivals, Buffered, Pace, Polled, selection
 from fedpace.server_opt.protocol import ServerOpt
 
 
-@named(server_lr=0.005, b1=0.9, eps=1e-7)
+@named(server_lr=0.005, b1=0.5, eps=1e-7)
 def two_way(
     *,
     pace: str | Pace = "rounds",
@@ -24,6 +24,7 @@ def two_way(
     codec: CodecLike = "entropy:1.59",
     down_codec: CodecLike = "dithered:1.59",
     memory: str = "ef",
+    newest: float = 1.0,
     tau: float = 0.0,
     tau_down: float = 0.0,
     max_staleness: int | None = 10,
@@ -39,7 +40,9 @@ def two_way(
     server's model and its own, so the residual is the error memory and no error can build up; dithered, so that
     clients start from models with independent errors, which average out. A new client makes the initial model from
     the seed; `first="dense"` sends it instead, for models that no seed can make. Up, `memory="ef"` is error feedback,
-    `"ef21"` the difference to an estimate that both ends hold, and `"none"` loses the error, for unbiased codecs.
+    `"ef21"` the difference to an estimate that both ends hold, `"econtrol"` that with a tenth of the error added, and
+    `"none"` loses the error, for unbiased codecs. With `newest` < 1 a client sends a running mean of its updates, in
+    which the newest has this weight: momentum before compression, which goes with b1 = 0.
     With `tau` > 0 a client skips uploads: under error feedback while it owes at most tau times its newest update,
     which it then sends with the next; under EF21 when its update is within tau of the estimate.
     `pace` is rounds, buffered, polled, arrivals or a rule.
@@ -53,23 +56,37 @@ def two_way(
         rules["pace"] = _pace(pace, buffer, concurrency, draws, shared["select"])
     return Algorithm(
         **rules,
-        up=_up(codec, memory, tau, max_staleness),
+        up=_up(codec, memory, newest, tau, max_staleness),
         down=Difference(codec_of(down_codec), tau_down, reference, first=first),
         per_tensor=per_tensor,
         server_opt=amsgrad_of(shared) if server_opt is None else server_opt,
     )
 
 
-def _up(codec: CodecLike, memory: str, tau: float, max_staleness: int | None) -> Uplink:
-    require(memory in ("ef", "ef21", "none"), "memory", memory, "ef, ef21 or none")
-    if memory == "none":
-        require(tau == 0, "tau", tau, 'zero with memory="none"')
-        return Plain(codec_of(codec))
-    if memory == "ef21":
-        estimate = EF21(codec_of(codec))
-        return Lazy("nla", tau, max_staleness, estimate) if tau != 0 else estimate
-    feedback = ErrorFeedback(codec_of(codec))
-    return Accumulate(tau, feedback, max_staleness) if tau != 0 else feedback
+def _up(codec: CodecLike, memory: str, newest: float, tau: float, max_staleness: int | None) -> Uplink:
+    link = _remembering(codec_of(codec), memory)
+    if tau == 0:
+        return link if newest == 1 else Averaged(newest, link)
+    require(newest == 1, "newest", newest, "1 with tau > 0")
+    match link:
+        case EF21():
+            return Lazy("nla", tau, max_staleness, link)
+        case ErrorFeedback():
+            return Accumulate(tau, link, max_staleness)
+    raise ConfigError(f'tau must be zero with memory="{memory}"; got {tau!r}')
+
+
+def _remembering(codec: Codec, memory: str) -> Plain | ErrorFeedback | EF21 | EControl:
+    match memory:
+        case "ef":
+            return ErrorFeedback(codec)
+        case "ef21":
+            return EF21(codec)
+        case "econtrol":
+            return EControl(codec)
+        case "none":
+            return Plain(codec)
+    raise ConfigError(f"memory must be ef, ef21, econtrol or none; got {memory!r}")
 
 
 def _pace(pace: str | Pace, buffer: int, concurrency: int | None, draws: int, select: Select) -> Pace:

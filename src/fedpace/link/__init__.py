@@ -14,6 +14,8 @@ from fedpace.link.downlinks.full import Full, as_downlink
 from fedpace.link.downlinks.lazy_model import LazyModel
 from fedpace.link.protocol import Codec, Context, Downlink, ExactEntries, Uplink
 from fedpace.link.uplinks.accumulate import Accumulate
+from fedpace.link.uplinks.averaged import Averaged
+from fedpace.link.uplinks.econtrol import EControl
 from fedpace.link.uplinks.ef21 import EF21
 from fedpace.link.uplinks.error_feedback import ErrorFeedback
 from fedpace.link.uplinks.lazy import Lazy
@@ -27,12 +29,14 @@ __all__ = [
     "CONTROL",
     "EF21",
     "Accumulate",
+    "Averaged",
     "Codec",
     "CompressedModel",
     "Context",
     "Dense",
     "Difference",
     "Downlink",
+    "EControl",
     "EntropyCoded",
     "ErrorFeedback",
     "ExactEntries",

@@ -39,6 +39,7 @@ class Cell:
     stop_s: float | None = None  # virtual seconds after which the target counts as not reached
     seeds: int | None = None  # only the first so many seeds, for grids that choose a setting
     training_loss: bool = False  # also evaluated at the end, over all clients' data
+    first_seed: int = field(default=0, repr=False)  # a judgement repeated on seeds that nobody has looked at
     long: bool = field(default=False, repr=False)  # over ten minutes of a core: run only if asked for by name
 
     def __post_init__(self) -> None:

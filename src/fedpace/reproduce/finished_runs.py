@@ -37,9 +37,8 @@ class FinishedRuns:
         """The seeds a cell is run for: the first ones of a grid; else those that chose no setting."""
         if cell.seeds is not None:
             return list(range(min(wanted, cell.seeds)))
-        return list(
-            itertools.islice((seed for seed in itertools.count() if seed not in self.tuned_on), wanted)
-        )
+        fresh = (seed for seed in itertools.count(cell.first_seed) if seed not in self.tuned_on)
+        return list(itertools.islice(fresh, wanted))
 
     def path(self, cell: Cell, seed: int) -> Path:
         return self.folder / f"{cell.key}-seed{seed}.json"

@@ -23,7 +23,6 @@ from fedpace.reproduce.experiment import Reproduction
 from fedpace.reproduce.finished_runs import FinishedRuns
 from fedpace.reproduce.outcome import Outcome, Watch
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.tuning import SEEDS as TUNING_SEEDS
 from fedpace.reproduce.tuning import Grid, GridSearch
 
 Job = tuple[Cell, int]
@@ -95,7 +94,7 @@ def tuning_jobs(
         (cell, seed)
         for grid in _grids(experiment, edition, only)
         for cell in grid.cells()
-        for seed in TUNING_SEEDS
+        for seed in grid.seeds
         if kept.get(cell, seed) is None
     ]
 

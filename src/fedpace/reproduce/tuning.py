@@ -43,6 +43,7 @@ class Grid:
     merit: Callable[[Outcome], Merit]
     others: tuple[str, ...] = ("",)
     judged_rounds: int | None = None
+    seeds: tuple[int, ...] = SEEDS
 
     def settings(self, rates: Sequence[float] | None = None) -> dict[Setting, Cell]:
         """The settings that are not pruned, with their cells."""
@@ -125,7 +126,9 @@ class GridSearch:
         """The mean merit of each setting over the seeds for tuning."""
         by_name = {cell.name: setting for setting, cell in settings.items()}
         found: dict[Setting, list[Merit]] = {}
-        for cell, _, outcome in runner([(cell, seed) for seed in SEEDS for cell in settings.values()]):
+        for cell, _, outcome in runner(
+            [(cell, seed) for seed in self.grid.seeds for cell in settings.values()]
+        ):
             found.setdefault(by_name[cell.name], []).append(self.grid.merit(outcome))
             self.real_seconds += outcome.real_seconds
         return {setting: _mean(merits) for setting, merits in found.items()}
@@ -136,7 +139,7 @@ class GridSearch:
         return {
             "rate": rate,
             "other": other,
-            "seeds": list(SEEDS),
+            "seeds": list(self.grid.seeds),
             "real_seconds": round(self.real_seconds, 1),
             "at_the_edge": _beyond(self._rates, rate) is not None,
             "grid": _rows(self.merits),

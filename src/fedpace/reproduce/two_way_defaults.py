@@ -1,162 +1,105 @@
-"""The defaults of two_way: what the study is to show, and its page."""
+"""The defaults of two_way: the page of the study."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.comparison import Comparison, Measure, above, final_accuracy, no_worse, times
-from fedpace.reproduce.experiment import (
-    OWN,
-    Finding,
-    Procedure,
-    Reproduction,
-    SettingRow,
-    Table,
-    not_run,
-)
+from fedpace.reproduce.comparison import above, final_accuracy
+from fedpace.reproduce.experiment import OWN, Procedure, Reproduction, SettingRow, Table
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.two_way_goal import (
+    MARGIN,
+    SHARE,
+    SIDES,
+    best,
+    fewer,
+    findings,
+    gaps,
+    ratios,
+    rivals,
+    skipped,
+)
+from fedpace.reproduce.two_way_judging import EVERY, LAST, PLACES, PUBLISHED, UNCOMPRESSED, grids, judging
 from fedpace.reproduce.two_way_study import (
-    ADAPTIVE,
-    LAST,
+    BASE_LABEL,
+    EVERYWHERE,
     LAZINESS,
     LAZY,
-    PLACES,
-    PUBLISHED,
-    RATES,
+    SEEDS,
     TUNING,
-    UNCOMPRESSED,
     VARIED,
-    WITH_ADAM,
     beds,
     cells,
-    grids,
-    judging,
     laziness,
     tuned,
     tuning,
 )
+from fedpace.statistics import equivalence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MARGIN, SHARE, SKIPPED = 0.5, 20, 0.2  # points, of the bytes, of the uploads
-SIDES = ("up", "down")
-LAZIEST = "lazy 1.2"
-
-# ---------------------------------------------------------------- findings
-
-
-def findings(edition: str, results: Results) -> list[Finding]:
-    return [
-        *(_goal(results, place) for place in PLACES),
-        *(_same_server(results, place) for place in PLACES),
-        *(_published(results, place) for place in PLACES),
-        *(_lazy(results, bed) for bed in LAZINESS),
-    ]
-
-
-def _goal(results: Results, place: str) -> Finding:
-    claim = (
-        f"a {SHARE}th of the bytes each way, within {MARGIN} points of the best uncompressed method ({place})"
-    )
-    ours, *others = (judging(place, method) for method in ("two_way", *UNCOMPRESSED))
-    if not results.have(ours, *others):
-        return not_run(claim, OWN)
-    close = tuple(no_worse(results, ours, other, final_accuracy(LAST), MARGIN) for other in others)
-    small = tuple(_fewer(results, others[0], ours, side, SHARE) for side in SIDES)
-    gaps = ", ".join(
-        f"{gap:+.2f} points against {method}"
-        for method, gap in zip(UNCOMPRESSED, _gaps(results, ours, others), strict=True)
-    )
-    text = f"{gaps}; {_ratios(results, others[0], ours)} times fewer bytes up and down"
-    return Finding(claim, OWN, text, comparisons=(*close, *small), family="bytes and accuracy")
-
-
-def _same_server(results: Results, place: str) -> Finding:
-    claim = f"with the same server optimizer and rate, compression costs at most {MARGIN} points ({place})"
-    pairs = [("two_way", ADAPTIVE), (WITH_ADAM, "FedAdam")]
-    names = [(judging(place, ours), judging(place, other)) for ours, other in pairs]
-    ran = [each for each in names if results.have(*each) and _same_rate(results, *each)]
-    if not ran:
-        return not_run(claim, OWN)
-    close = tuple(no_worse(results, *each, final_accuracy(LAST), MARGIN) for each in ran)
-    text = "; ".join(
-        f"{_gaps(results, ours, [other])[0]:+.2f} points against {other.split(': ')[1]}"
-        for ours, other in ran
-    )
-    return Finding(claim, OWN, text, comparisons=close, family="the same server optimizer")
-
-
-def _same_rate(results: Results, ours: str, other: str) -> bool:
-    return bool(results.cells[ours].algorithm.server_opt == results.cells[other].algorithm.server_opt)
-
-
-def _published(results: Results, place: str) -> Finding:
-    claim = f"at equal bytes ahead of the published two-way method ({place})"
-    ours, theirs = judging(place, "two_way"), judging(place, PUBLISHED)
-    if not results.have(ours, theirs):
-        return not_run(claim, OWN)
-    [gap] = _gaps(results, ours, [theirs])
-    text = f"{gap:+.2f} points, with {_ratios(results, theirs, ours)} times fewer bytes up and down"
-    ahead = above(results, ours, theirs, final_accuracy(LAST))
-    small = tuple(_fewer(results, theirs, ours, side) for side in SIDES)
-    return Finding(claim, OWN, text, comparisons=(ahead, *small), family="against the published method")
-
-
-def _gaps(results: Results, ours: str, others: Sequence[str]) -> list[float]:
-    """Points of accuracy between one cell and others, on average over the seeds of both."""
-    measure = final_accuracy(LAST)
-    return [above(results, ours, other, measure).difference.mean for other in others]
-
-
-def _fewer(results: Results, more: str, less: str, side: str, factor: float = 1.0) -> Comparison:
-    return times(results, more, less, factor, _sent(side), f"bytes {side}: {more}, {factor:g} times {less}")
-
-
-def _sent(side: str) -> Measure:
-    return lambda outcome: float(getattr(outcome, f"bytes_{side}"))
-
-
-def _ratios(results: Results, more: str, less: str) -> str:
-    """How many times as much one cell sends, up and down."""
-    sums = [[results.spread(name, _sent(side)).mean for side in SIDES] for name in (more, less)]
-    return " and ".join(f"{large / small:.2f}" for large, small in zip(*sums, strict=True))
-
-
-def _lazy(results: Results, bed: str) -> Finding:
-    claim = f"a lazy uplink ({LAZIEST}) skips {SKIPPED:.0%} at no more than {MARGIN} points ({bed})"
-    base, lazy = laziness(bed, "never"), laziness(bed, LAZIEST)
-    if not results.have(base, lazy):
-        return not_run(claim, OWN)
-    names = {label: laziness(bed, label) for label in LAZY if label != "never"}
-    ran = {label: name for label, name in names.items() if results.have(name)}
-    gaps = dict(zip(ran, (-gap for gap in _gaps(results, base, list(ran.values()))), strict=True))
-    fired = {label: results.spread(name, _skipped).mean for label, name in ran.items()}
-    text = "; ".join(f"{label}: {fired[label]:.0%} skipped, {gaps[label]:+.2f} points" for label in ran)
-    often = above(results, lazy, lazy, _skipped)
-    comparisons = (
-        Comparison(f"skipped above {SKIPPED:.0%}", often.seeds, often.larger, (SKIPPED,) * len(often.seeds)),
-        no_worse(results, lazy, base, final_accuracy(LAST), MARGIN),
-    )
-    return Finding(claim, OWN, text, comparisons=comparisons, family="lazy uplink")
-
-
-def _skipped(outcome: Any) -> float:
-    return float(outcome.traffic["up"]["firing_rate"])
-
-
-# ---------------------------------------------------------------- the page
-
 
 def tables(edition: str, results: Results) -> list[Table]:
-    found = [
+    judged = ["two_way", *EVERY]
+    found = [_goals(results), _ahead(results)]
+    found += [
         _table(results, f"Tuning: {bed}", list(tuned(edition, bed)), tuning, bed) for bed in beds(edition)
     ]
     found += [_table(results, f"Lazy uplinks: {bed}", list(LAZY), laziness, bed) for bed in LAZINESS]
-    found += [_table(results, f"Judging: {place}", [*RATES, WITH_ADAM], judging, place) for place in PLACES]
+    found += [_table(results, f"Judging: {place}", judged, judging, place) for place in PLACES]
     return [table for table in found if table.rows]
+
+
+def _goals(results: Results) -> Table:
+    """The goal by the interval that it was set with: 90 %, paired, not corrected for the number of places."""
+    header = (
+        "",
+        "best uncompressed",
+        "points",
+        "90 % interval",
+        "bytes up, down",
+        f"within {MARGIN}, a {SHARE}th",
+    )
+    rows = [
+        (place, *_met(results, place))
+        for place in PLACES
+        if results.have(judging(place, "two_way"), *rivals(place).values())
+    ]
+    return Table("The goal by its own criterion", header, rows)
+
+
+def _met(results: Results, place: str) -> tuple[str, ...]:
+    hardest = best(results, place)
+    ours, other = judging(place, "two_way"), judging(place, hardest)
+    pairs = above(results, ours, other, final_accuracy(LAST))
+    found = equivalence(pairs.larger, pairs.smaller, MARGIN)
+    small = [fewer(results, other, ours, side, SHARE) for side in SIDES]
+    enough = all(min(a - b for a, b in zip(one.larger, one.smaller, strict=True)) >= 0 for one in small)
+    met = found.low is not None and found.low > -MARGIN and enough
+    between = "" if found.low is None else f"{found.low:+.2f} to {found.high:+.2f}"
+    return hardest, f"{found.mean:+.2f}", between, ratios(results, other, ours), "met" if met else "missed"
+
+
+def _ahead(results: Results) -> Table:
+    """What the defaults are decided by: points ahead of the base, on the seeds that both have."""
+    where = [bed for bed in TUNING if results.have(tuning(bed, BASE_LABEL))]
+    rows = [
+        (label, *_ahead_of_base(results, label, where))
+        for label in EVERYWHERE
+        if label != BASE_LABEL and any(results.have(tuning(bed, label)) for bed in where)
+    ]
+    return Table("Points ahead of the base on the tuning tasks", ("", *where, "mean"), rows)
+
+
+def _ahead_of_base(results: Results, label: str, where: list[str]) -> list[str]:
+    """On each task, and on average where all were run."""
+    ran = [bed for bed in where if results.have(tuning(bed, label))]
+    ahead = {bed: gaps(results, tuning(bed, label), [tuning(bed, BASE_LABEL)])[0] for bed in ran}
+    shown = [f"{ahead[bed]:+.2f}" if bed in ahead else "not run" for bed in where]
+    return [*shown, f"{sum(ahead.values()) / len(ahead):+.2f}" if ran == where else ""]
 
 
 def _table(results: Results, title: str, labels: list[str], named: Any, where: str) -> Table:
@@ -173,8 +116,8 @@ def _line(results: Results, name: str) -> tuple[str, ...]:
         for side in ("up", "down")
     )
     accuracy = results.final(name, last=LAST)
-    skipped = results.spread(name, _skipped).mean
-    return f"{accuracy:.2f}", f"{up:.2f}", f"{down:.2f}", f"{skipped:.1%}", str(len(results.of(name)))
+    waited = results.spread(name, skipped).mean
+    return f"{accuracy:.2f}", f"{up:.2f}", f"{down:.2f}", f"{waited:.1%}", str(len(results.of(name)))
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
@@ -185,7 +128,13 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
         figure, (row,) = draw.sheet(len(ran), width=5.0, height=3.6)
         for axes, place in zip(row, ran, strict=True):
             curves = {
-                method: judging(place, method) for method in RATES if results.have(judging(place, method))
+                method: judging(place, method)
+                for method in (
+                    "two_way",
+                    *UNCOMPRESSED,
+                    next(iter(PUBLISHED)),
+                )  # as many as there are colours
+                if results.have(judging(place, method))
             }
             draw.curves(axes, results, curves, draw.megabytes)
             axes.set_xscale("log")
@@ -196,30 +145,63 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
 _COMMON = (
     SettingRow("tuning tasks", OWN, "none of the pages': " + ", ".join(TUNING)),
     SettingRow("parameters tried", OWN, "one at a time around the base: " + "; ".join(list(VARIED)[1:])),
-    SettingRow("rates of the judged methods", OWN, "; ".join(f"{m}: {r}" for m, r in RATES.items())),
+    SettingRow("seeds of the tuning tasks", OWN, "; ".join(f"{bed}: {n}" for bed, n in SEEDS.items())),
     SettingRow(
-        "seeds", OWN, "rates are chosen on two other seeds and splits of Fashion-MNIST, also for MNIST"
+        "settings of the judged methods",
+        OWN,
+        "; ".join(
+            f"{method}{other}: {', '.join(map(str, rates))}"
+            for method, grid in EVERY.items()
+            for other, rates in grid.items()
+        ),
+    ),
+    SettingRow(
+        "two_way's server", OWN, "that of the best of all uncompressed runs of the grids of its split"
+    ),
+    SettingRow(
+        "seeds",
+        OWN,
+        "settings are chosen on 1000 to 1002 (iid) and 1000 to 1005 (two shards) of Fashion-MNIST, also for MNIST; "
+        "those of the published ones on 1000 and 1001; judged are 2000 to 2004",
     ),
 )
 
 QUICK = (
-    "**What was run.** The study is made for eight hours of two cores; this edition is cut to what about an "
-    "hour of one shared core gives, by a rule: every parameter on the synthetic task, one seed; rates tuned on "
-    "Fashion-MNIST alone; lazy uplinks on digits. The codecs on Shakespeare and CIFAR-10, lazy uplinks on the "
-    "synthetic task and the published method on MNIST are cells of the command, and were not run. The grids of "
-    "FedAMS and FedAdam are those of two-way-bits, whose runs are the same. **What was learned.** Former "
-    "versions lost 0.8 points or more with octaves up and ternary values down. Coding the integers of a uniform"
-    " quantiser with an adaptive arithmetic coder that knows its neighbours leaves 5 % of an update's square at"
-    " the same bytes instead of 21 %, and on the way down independent dither lets the errors of the clients "
-    "average out: at full size on splits that are not judged, a deterministic downlink costs 0.3 points iid, a "
-    "dithered one nothing. Compression then no longer wants a larger server rate than FedAMS has: a grid of "
-    "0.005 to 0.02, kept from the former codecs, chose 0.01 on two shards and ended 0.4 points below FedAMS and"
-    " 1.4 below FedAdam in the mean of the judged seeds; with the grid of FedAMS the choice is 0.003, which is "
-    "what is judged here. On two shards a change of server optimizer or rate moves single seeds by up to two "
-    "points, so five of them do not resolve half a point there. **Laziness.** With so small a residual a client"
-    " owes little more than its newest update: a threshold of 1 never skips, 1.5 skips every other upload, 1.2 "
-    "nearly a third (digits). It was chosen on another seed. **What was not tried.** Momentum before "
-    "compression; a server without the maximum in its second moments; bits that change over a run."
+    "**Procedure.** It was written into the code before the judged runs. Every uncompressed method is tuned "
+    "on each split of Fashion-MNIST: 19 settings, on three seeds iid and on six with two shards, where single "
+    "seeds move by two points. `two_way` has no grid of its own. It takes the server optimizer and rate of "
+    "the best of all these uncompressed runs, AMSGrad at 0.01 iid and Adam with eps 1e-7 at 0.003 on two "
+    "shards, and keeps its default codecs and memory; so it has no run more than its rivals. All are judged "
+    "once, on five seeds that no page had shown. The best uncompressed method is the one with the highest "
+    "mean over the judged seeds. Some choices lie at the end of a grid iid (FedAMS 0.3 and, with eps 1e-7, "
+    "0.01; FedAdam 0.03); the next rates had been tried for a former version and were worse by 1.6 points or "
+    "more. **What was looked at before.** That version judged the seeds 0 to 4, with two tuning seeds and "
+    "without Adam for `two_way`: three places were within half a point, on Fashion-MNIST with two shards "
+    "`two_way` was 1.18 points below FedAdam (-2.08 to -0.29), and level with it (+0.00, -0.16 to +0.17) with "
+    "FedAdam's server. Taking the server from the uncompressed grids was decided after that look; the seeds "
+    "that chose it and those that judge it are others. **Result.** Three of the four places meet the goal by "
+    "its own criterion. Fashion-MNIST with two shards misses it: the mean is -0.49 points and the lower end "
+    "-0.78. The same settings on the seeds 0 to 4 gave +0.00; the ten seeds together, which is no verdict "
+    "since five of them had been seen, give -0.25 (-0.45 to -0.04). It was not judged again. **Defaults.** A "
+    "variant becomes the default if it is ahead of the base by more than half a point on average over the "
+    "tuning tasks, and behind by more than half a point on none; that was written down before the runs. b1 = "
+    "0.5 is ahead on all four tasks, by 4.9 points on average, and is the new default; b1 = 0 is further "
+    "ahead on two but 0.6 points behind on CIFAR-10 iid. Not all variants were run on all tasks: on "
+    "Shakespeare momentum alone, with one seed. A smaller rate, Adam or Yogi at 0.003 are ahead by at most 2 "
+    "points on the other tasks and would have to be ahead by 16 there to be chosen; these three differ among "
+    "each other by less than the seeds do. EControl differs from error feedback by less than half a point on "
+    "three tasks, EF21 likewise where it was run. Momentum before compression loses 10 points on CIFAR-10 iid "
+    "and 2 on two shards; its weight 0.3 and the rate were not tuned. The tasks are short (15 to 60 rounds), "
+    "which favours little momentum. The judged `two_way` has the whole server of an uncompressed run, b1 = "
+    "0.9 included. **Laziness.** With so small a residual a client owes little more than its newest update: a "
+    "threshold of 1 never skips, 1.5 skips every other upload, 1.2 nearly a third on digits, at no loss of "
+    "half a point. It was chosen on another seed of digits, with the former b1. On the synthetic task the "
+    "same threshold skips nearly half of the uploads and costs 0.8 points with all clients and 1.0 with half "
+    "of them: a threshold that fits one task is not one for another. **Budget.** The command ran for about an "
+    "hour and a quarter on a part of one shared core, grids included. The cells with a dense direction (the "
+    "published methods that compress one way or none) were added when the first judged runs were known, "
+    "concern other claims, and were not run. **What was not tried.** Bits that change over a run; "
+    "combinations of the variants; the small CNN on CIFAR-10, which is in the full edition."
 )
 
 EXPERIMENT = Reproduction(

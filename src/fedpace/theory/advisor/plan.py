@@ -13,7 +13,7 @@ from fedpace.aggregate import Cached, Mean, Normalised, PerStep, Weighted
 from fedpace.aggregate.expected import ExpectedWork, expected_work
 from fedpace.algorithm import Algorithm
 from fedpace.errors import require
-from fedpace.link import EF21, CompressedModel, Difference, Lazy
+from fedpace.link import EF21, Averaged, CompressedModel, Difference, EControl, Lazy
 from fedpace.pace import Arrivals, Buffered, Immediate, Interrupting, Polled, Rounds
 from fedpace.server_opt import AMSGrad, Momentum, Stages
 from fedpace.theory.advisor.buffered import buffered
@@ -202,12 +202,9 @@ def _theorems(plan: Plan) -> list[Section]:
 
 def _adaptive(plan: Plan) -> list[Section]:
     a = plan.algorithm
-    if (
-        isinstance(a.up, EF21)
-        or isinstance(getattr(a.up, "link", None), EF21)
-        or isinstance(a.down, Difference)
-    ):
-        return []  # two_way: our own
+    link = getattr(a.up, "link", a.up)
+    if isinstance(link, EF21 | EControl) or isinstance(a.up, Averaged) or isinstance(a.down, Difference):
+        return []  # not the published links
     aa = isinstance(a.up, Lazy) and a.up.rule == "aa"
     return [two_way(plan.setting, plan.adaptive, plan.link, a.local.lr, plan.rounds, aa=aa)]
 
