@@ -114,6 +114,9 @@ def test_the_rows_of_speed_are_those_of_the_page() -> None:
             line.split("|")[1:-1] for line in README.splitlines() if line.startswith(f"| {workload}:")
         ]
         assert short == [full[0], *(full[column] for column in columns)]
-    (own,) = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("| W5:")]
-    (short,) = [line.split("|")[1:-1] for line in README.splitlines() if line.startswith("| W5:")]
-    assert short == [own[0], own[2], *[" – "] * 3, own[4], own[5]]
+    for workload in ("W5", "W6", "W7"):  # which FedJAX has no place for: they are torch modules
+        (own,) = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith(f"| {workload}:")]
+        (short,) = [
+            line.split("|")[1:-1] for line in README.splitlines() if line.startswith(f"| {workload}:")
+        ]
+        assert short == [own[0], own[2], own[4], " – ", own[3], own[6], own[7]]
