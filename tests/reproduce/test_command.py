@@ -91,3 +91,28 @@ def test_an_estimate_names_missing_data_and_goes_on(capsys, tmp_path, monkeypatc
     assert said[4].startswith("together: 6 runs") and said[4].endswith(
         "4 more not timed: cifar10 is not downloaded"
     )
+
+
+def test_a_committed_page_is_extended_by_its_own_runs(capsys, tmp_path) -> None:
+    """Another checkout has the page, not the finished runs: with --extend none of the page's is run again."""
+    words = ["reproduce", "ca2fl-delay", "--only", "U(0,1), base 0", "--out", str(tmp_path)]
+    assert main([*words, "--seeds", "1", "--keep", str(tmp_path / "first")]) == 0
+    page = (tmp_path / "ca2fl-delay" / "README.md").read_text()
+    capsys.readouterr()
+    elsewhere = [*words, "--keep", str(tmp_path / "second")]
+    assert main([*elsewhere, "--seeds", "1", "--extend"]) == 0
+    assert "all runs are finished" in capsys.readouterr().err
+    assert (tmp_path / "ca2fl-delay" / "README.md").read_text() == page
+    assert main([*elsewhere, "--seeds", "2", "--extend", "--estimate"]) == 0
+    assert "1 runs" in capsys.readouterr().err
+    assert main([*elsewhere, "--seeds", "2", "--estimate"]) == 0
+    assert "2 runs" in capsys.readouterr().err
+
+
+def test_an_archive_that_is_none_is_one_line(capsys, tmp_path) -> None:
+    here = tmp_path / "ca2fl-delay"
+    here.mkdir()
+    (here / "quick-runs.jsonl.xz").write_bytes(b"not one")
+    words = ["reproduce", "ca2fl-delay", "--extend", "--report", "--out", str(tmp_path)]
+    assert main([*words, "--keep", str(tmp_path / "kept")]) == 2
+    assert "must be an archive of finished runs; got" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Finished runs on disk, one file each: an interrupted reproduction can be resumed."""
+"""Finished runs on disk, one file each: an interrupted reproduction can be resumed, a committed one extended."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fedpace.disk import files
 from fedpace.disk.home import home
+from fedpace.reproduce import archive
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
@@ -21,6 +22,7 @@ class FinishedRuns:
     folder: Path
     choices: Mapping[str, tuple[float, str]] = field(default_factory=dict)  # settings that were tuned before
     tuned_on: frozenset[int] = frozenset()  # seeds that chose them: none of these is judged
+    committed: Path | None = None  # the archive of a page that is extended
 
     @classmethod
     def of(
@@ -30,8 +32,9 @@ class FinishedRuns:
         root: Path | None = None,
         choices: Mapping[str, tuple[float, str]] | None = None,
         tuned_on: frozenset[int] = frozenset(),
+        committed: Path | None = None,
     ) -> FinishedRuns:
-        return cls((root or home() / "reproduce") / experiment / edition, choices or {}, tuned_on)
+        return cls((root or home() / "reproduce") / experiment / edition, choices or {}, tuned_on, committed)
 
     def seeds(self, cell: Cell, wanted: int) -> list[int]:
         """The seeds a cell is run for: the first ones of a grid; else those that chose no setting."""
@@ -41,17 +44,22 @@ class FinishedRuns:
         return list(itertools.islice(fresh, wanted))
 
     def path(self, cell: Cell, seed: int) -> Path:
-        return self.folder / f"{cell.key}-seed{seed}.json"
+        return self.folder / f"{archive.run_name(cell.key, seed)}.json"
 
     def unfinished(self, cell: Cell, seed: int) -> Path:
         """Where a run that takes long keeps its checkpoints."""
-        return self.folder / "unfinished" / f"{cell.key}-seed{seed}"
+        return self.folder / "unfinished" / archive.run_name(cell.key, seed)
 
     def get(self, cell: Cell, seed: int) -> Outcome | None:
         try:
             return Outcome.from_json(self.path(cell, seed).read_text(encoding="utf-8"))
         except FileNotFoundError:
+            return self._committed(cell, seed)
+
+    def _committed(self, cell: Cell, seed: int) -> Outcome | None:
+        if self.committed is None:
             return None
+        return archive.read(self.committed).get(archive.run_name(cell.key, seed))
 
     def put(self, cell: Cell, seed: int, outcome: Outcome) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -76,16 +76,22 @@ class Outcome:
     def max_staleness(self) -> int:
         return max(self.staleness, default=0)
 
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
     def to_json(self) -> str:
-        return to_json(asdict(self))
+        return to_json(self.plain())
 
     @classmethod
     def from_json(cls, text: str) -> Outcome:
-        fields: dict[str, Any] = json.loads(text)
-        fields["points"] = tuple(Evaluation(**point) for point in fields["points"])
-        fields["staleness"] = {int(tau): times for tau, times in fields["staleness"].items()}
-        fields["model"] = None if fields["model"] is None else tuple(fields["model"])
-        return cls(**fields)
+        return cls.from_plain(json.loads(text))
+
+    @classmethod
+    def from_plain(cls, fields: Mapping[str, Any]) -> Outcome:
+        points = tuple(Evaluation(**point) for point in fields["points"])
+        staleness = {int(tau): times for tau, times in fields["staleness"].items()}
+        model = None if fields["model"] is None else tuple(fields["model"])
+        return cls(**{**fields, "points": points, "staleness": staleness, "model": model})
 
     @classmethod
     def of(cls, run: Run, ended: str, training_loss: float | None = None) -> Outcome:

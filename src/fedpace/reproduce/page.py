@@ -11,7 +11,7 @@ from pathlib import Path
 from fedpace.disk import files
 from fedpace.errors import ConfigError
 from fedpace.record.report import plot
-from fedpace.reproduce import evidence
+from fedpace.reproduce import archive, evidence
 from fedpace.reproduce.estimate import duration
 from fedpace.reproduce.experiment import EDITIONS, ClaimSource, Finding, Reproduction, Table, Verdict
 from fedpace.reproduce.judgement import FEW
@@ -40,6 +40,7 @@ def write(experiment: Reproduction, edition: str, results: Results, folder: Path
         plot.save(figure, here / f"{edition}-{name}.png")
     files.write(here / f"{edition}.csv", measured(results).encode())
     files.write(here / evidence.table_name(edition), evidence.to_csv(findings).encode())
+    archive.write(here / archive.archive_name(edition), results)
     page = here / _page_name(edition)
     names = [f"{edition}-{name}.png" for name in pictures]
     other = "full.md" if edition == "quick" else "README.md"
@@ -169,7 +170,8 @@ def _made(edition: str, results: Results, command: str) -> str:
         f"```\n{command}\n```\n\n"
         f"{runs} runs, {seeds}, {duration(results.real_seconds)} of real time summed over runs, on a machine shared "
         f"with other work. Every run's figures are in [{edition}.csv]({edition}.csv), the values behind the verdicts "
-        f"in [{evidence.table_name(edition)}]({evidence.table_name(edition)})."
+        f"in [{evidence.table_name(edition)}]({evidence.table_name(edition)}), the runs themselves in "
+        f"[{archive.archive_name(edition)}]({archive.archive_name(edition)})."
     )
 
 

@@ -59,6 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run nothing: recompute the verdicts of existing pages from their CSV files",
     )
     parser.add_argument("--report", action="store_true", help="run nothing: write pages from finished runs")
+    parser.add_argument(
+        "--extend",
+        action="store_true",
+        help="reuse the runs committed with the existing page, run only those that are missing",
+    )
 
 
 def command(args: argparse.Namespace) -> int:
@@ -102,12 +107,14 @@ def _estimate(experiments: Sequence[Reproduction], args: argparse.Namespace) -> 
 
 
 def _kept(experiment: Reproduction, args: argparse.Namespace) -> FinishedRuns:
+    from fedpace.reproduce.archive import archive_name
     from fedpace.reproduce.finished_runs import FinishedRuns
     from fedpace.reproduce.tuning import read_choices, seeds_of_choices
 
     root, committed = Path(args.keep) if args.keep else None, Path(args.out) / experiment.name
     choices, tuned_on = read_choices(committed, args.edition), seeds_of_choices(committed, args.edition)
-    return FinishedRuns.of(experiment.name, args.edition, root, choices, tuned_on)
+    runs = committed / archive_name(args.edition) if args.extend else None
+    return FinishedRuns.of(experiment.name, args.edition, root, choices, tuned_on, runs)
 
 
 def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
