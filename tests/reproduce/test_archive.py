@@ -6,6 +6,7 @@ import pytest
 
 from fedpace.errors import ConfigError
 from fedpace.reproduce import archive
+
 from .conftest import cell, outcome, results
 
 
