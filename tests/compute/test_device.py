@@ -158,9 +158,12 @@ def test_small_models_on_a_gpu_are_vectorised(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_actors_share_what_gpus_there_are() -> None:
-    assert [cluster.gpu_share(gpus, 4) for gpus in (1.0, 2.0, 3.0, 4.0, 8.0)] == [1 / 4, 1 / 2, 1 / 2, 1, 1]
+    def share(gpus: float) -> float:
+        return cluster.gpu_share(SimpleNamespace(cluster_resources=lambda: {"GPU": gpus}), 4)
+
+    assert [share(gpus) for gpus in (1.0, 2.0, 3.0, 4.0, 8.0)] == [1 / 4, 1 / 2, 1 / 2, 1, 1]
     with pytest.raises(ConfigError, match="no node of it has a GPU"):
-        cluster.gpu_share(0, 4)
+        share(0)
 
 
 # ------------------------------------------------------------------------ precision

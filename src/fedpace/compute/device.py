@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from fedpace.compute.sharing import name_here
 from fedpace.errors import ConfigError, OutOfMemory, unknown
 from fedpace.kernels import difference
 from fedpace.vector import Vector
@@ -66,7 +67,7 @@ class Device:
         return where if self._lower is None else f"{where}, {self.precision}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.name, self.precision)
+        return _arrived, (type(self), self.name, self.precision)
 
     # ---------------------------------------------------------------- there and back
 
@@ -287,8 +288,7 @@ def device(name: str | Device = "cpu", precision: str = "float32") -> Device:
         return name
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
-    if name == "auto":
-        name = _found()
+    name = _found() if name == "auto" else name_here(name)
     if name == "cpu":
         return Device(name, precision)
     if not re.fullmatch(r"cuda(:\d{1,3})?|mps", str(name)):
@@ -296,6 +296,11 @@ def device(name: str | Device = "cpu", precision: str = "float32") -> Device:
     if lacking := _lacking(name):
         raise ConfigError(f"device {name} is not available: {lacking}")
     return Accelerator(name, precision)
+
+
+def _arrived(kind: type[Device], name: str, precision: str) -> Device:
+    """A device that another process sent, as it is called here."""
+    return kind(name_here(name), precision)
 
 
 def _found() -> str:
@@ -311,12 +316,6 @@ def _lacking(name: str) -> str:
     if not count:
         return f"torch {torch.__version__} sees no CUDA device"
     return "" if int(number or 0) < count else f"the last is cuda:{count - 1}"
-
-
-def use_in_turn(number: int) -> None:
-    """In worker `number`: several GPUs serve the workers in turn; `cuda` without a number is then this one."""
-    if torch.cuda.is_available():
-        torch.cuda.set_device(number % torch.cuda.device_count())
 
 
 def _is_out_of_memory(error: Exception) -> bool:

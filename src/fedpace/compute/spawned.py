@@ -29,6 +29,7 @@ from fedpace.compute.interrupts import MASKS
 from fedpace.compute.memory import keep_freed
 from fedpace.compute.process import NoWorkerError, Worker
 from fedpace.compute.protocol import Request, Task, on_gpu
+from fedpace.compute.sharing import use_in_turn
 from fedpace.compute.worker import Order, work
 from fedpace.local import SGD
 
@@ -40,7 +41,7 @@ class PackedTask:
         try:
             data = cloudpickle.dumps(task)
         except Exception as failure:  # whatever its parts raise
-            raise _not_sent(_line(failure)) from failure
+            raise _not_sent(one_line(failure)) from failure
         self._memory = Sent(len(data))
         self._memory.buffer[:] = data
 
@@ -119,12 +120,10 @@ def begin(
     with suppress(OSError):  # the connection is closed
         try:
             if turn is not None:
-                from fedpace.compute.device import use_in_turn
-
                 use_in_turn(turn)
             task = parcel.opened()
         except Exception as failure:
-            orders.send((_line(failure), None))
+            orders.send((one_line(failure), None))
             return
         orders.send(("", sample(task)))
         work(task, models, results, orders, together)
@@ -157,6 +156,7 @@ def _not_sent(reason: str) -> NoWorkerError:
     return NoWorkerError(f"the task cannot be sent to a worker process ({reason})")
 
 
-def _line(failure: Exception) -> str:
+def one_line(failure: Exception) -> str:
+    """Its kind and the first line of what it says."""
     said = str(failure).strip().splitlines()
     return f"{type(failure).__name__}: {said[0]}" if said else type(failure).__name__
