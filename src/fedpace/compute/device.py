@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from fedpace.compute.held_models import HeldModels
 from fedpace.compute.sharing import name_here
 from fedpace.errors import ConfigError, OutOfMemory, unknown
 from fedpace.kernels import difference
@@ -29,7 +30,7 @@ PRECISIONS: dict[str, torch.dtype | None] = {
     "fp16": torch.float16,
 }
 DATA_SHARE = 0.5  # of a device's free memory, for training and test data
-MODELS = 2  # versions held on a device
+MODEL_SHARE = 0.25  # of the same, for model versions; two are held however large they are
 
 
 class Device:
@@ -159,9 +160,8 @@ class Accelerator(Device):
 
     def __init__(self, name: str, precision: str = "float32") -> None:
         super().__init__(name, precision)
-        self._models: dict[
-            int, tuple[Vector, Tensor]
-        ] = {}  # by identity; the vector is held, so it stays its own
+        self._models = HeldModels()
+        self._model_bytes: int | None = None  # room for them, once it is known
         self._buffer: Tensor | None = None
         self._copies: Any = None
 
@@ -173,7 +173,8 @@ class Accelerator(Device):
         return tensor.to(self.torch)
 
     def upload(self, array: npt.NDArray[Any]) -> Tensor:
-        return self.place(torch.from_numpy(np.ascontiguousarray(array)))
+        own = np.ascontiguousarray(array)
+        return self.place(torch.from_numpy(own if own.flags.writeable else own.copy()))  # torch warns of others
 
     def download(self, tensor: Tensor) -> npt.NDArray[Any]:
         buffer = self._pinned(tensor)
@@ -181,12 +182,7 @@ class Accelerator(Device):
         return buffer.numpy().copy()
 
     def model(self, x: Vector) -> Tensor:
-        found = self._models.get(id(x))
-        if found is None:
-            if len(self._models) == MODELS:
-                del self._models[next(iter(self._models))]
-            found = self._models[id(x)] = x, self.upload(x)
-        return found[1]
+        return self._models.get(x, self.upload, self._room_for_models)
 
     def load(self, x: Vector, into: Tensor) -> None:
         into.copy_(self.model(x))
@@ -220,6 +216,12 @@ class Accelerator(Device):
     @property
     def data_bytes(self) -> int:
         return int(DATA_SHARE * self.free_bytes())
+
+    def _room_for_models(self) -> int:
+        """Measured once: held models are themselves part of what is not free."""
+        if self._model_bytes is None:
+            self._model_bytes = int(MODEL_SHARE * self.free_bytes())
+        return self._model_bytes
 
     def free_bytes(self) -> int:
         if self.type == "cuda":
