@@ -17,8 +17,9 @@ from tests.compute.marked import Marks, ask, expected
 
 import fedpace
 from fedpace.algorithms import fedavg
-from fedpace.compute import cluster, sharing
+from fedpace.compute import cluster, sharing, workers
 from fedpace.compute.device import Accelerator, device
+from fedpace.compute.pool import Pool
 from fedpace.compute.processes import processes
 from fedpace.errors import ConfigError
 
@@ -65,6 +66,48 @@ def test_processes_have_their_turns() -> None:
         asked = [pool.submit(n) for n in range(8)]
         assert {each.result() for each in asked} <= {0, 1}
         assert [child.ask(0) for child in pool._children] == [0, 1]  # type: ignore[union-attr]
+
+
+class Half(Accelerator):
+    """A GPU with a thousand free bytes."""
+
+    def free_bytes(self) -> int:
+        return 1000
+
+
+@pytest.mark.parametrize(("gpus", "name", "sharers"), [(1, "cuda", 5), (2, "cuda", 3), (2, "cuda:1", 5)])
+def test_processes_divide_the_memory_of_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, gpus: int, name: str, sharers: int
+) -> None:
+    """Four workers and their parent: together they claim no more for data than one would alone."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda number: None)
+    assert Half(name).data_bytes == 500
+    shared = sharing.divide(4)
+    assert Half(name).data_bytes == 500 // sharers
+    sharing.use_in_turn(3, shared)
+    assert Half(name).data_bytes == 500 // sharers
+    assert sharing.divide(1) == 2 * shared  # a worker with a worker of its own
+
+
+def test_workers_of_a_pool_know_how_many_share_a_gpu() -> None:
+    group = workers.WorkerGroup(Counts(), 2, False, "spawn")
+    try:
+        assert sharing.here.children == 2 and group._how.processes == 3  # type: ignore[union-attr]
+        pool = Pool(Counts(), 1)
+        assert pool.result(ask(1)).tolist()[:1] == [2.0]
+        pool.close()
+    finally:
+        group.stop()
+        workers.end_all()
+
+
+class Counts(OnGpu):
+    """Its deltas say how many processes share the GPU."""
+
+    def solve(self, request: Any) -> np.ndarray:
+        return np.full(5, float(sharing.here.processes * (1 + sharing.here.children)))
 
 
 def test_what_cannot_be_sent_is_refused_in_one_line() -> None:
@@ -167,7 +210,7 @@ def test_a_process_of_ray_calls_the_one_gpu_it_sees_by_its_name_there(
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     sent = pickle.dumps(Accelerator("cuda:1", "bf16"))
     assert pickle.loads(sent).name == "cuda:1"
-    sharing.use_assigned()
+    sharing.use_assigned(1)
     arrived = pickle.loads(sent)
     assert (arrived.name, arrived.precision) == ("cuda", "bf16")
     assert device("cuda:1").name == "cuda"
@@ -183,7 +226,7 @@ def test_actors_and_sweeps_unpack_their_task_once_they_know_their_gpu(ray: Ray) 
     asked = ask(1)
     found = actor.solve(group.held, [ray.put(asked.start)], None, asked.without_vectors())
     np.testing.assert_array_equal(found, expected(asked))
-    assert actor.task.device.name == "cuda"
+    assert actor.task.device.name == "cuda" and sharing.processes_on("cuda") == 2
     assert ray.needs[-1]["num_gpus"] == 1 / 2
 
 

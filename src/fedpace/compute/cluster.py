@@ -31,9 +31,9 @@ PATIENCE_S = 10.0  # without any result: then the one that is needed is asked of
 class SolverActor:
     """The actor's class. It fetches the task when first needed, also after a restart."""
 
-    def __init__(self, gpu: bool = False) -> None:
-        if gpu:
-            use_assigned()
+    def __init__(self, gpu_share: float = 0.0) -> None:
+        if gpu_share:
+            use_assigned(round(1 / gpu_share))
         self.task: Task | None = None
         self.start: tuple[Any, Vector] | None = None  # the last model, and its name
 
@@ -59,7 +59,7 @@ class Actors:
         share = gpu_share(ray, workers) if on_gpu(task) else 0.0
         needs = {"num_cpus": 1, "num_gpus": share, "max_restarts": -1, "max_task_retries": -1}
         remote = ray.remote(**needs)(SolverActor)
-        self.actors = [remote.remote(on_gpu(task)) for _ in range(workers)]
+        self.actors = [remote.remote(share) for _ in range(workers)]
 
     def fit(self, task: Task, workers: int) -> bool:
         return self.task is task and len(self.actors) == workers and bool(self.ray.is_initialized())

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 
 from fedpace.compute.held_models import HeldModels
-from fedpace.compute.sharing import name_here
+from fedpace.compute.sharing import name_here, processes_on
 from fedpace.errors import ConfigError, OutOfMemory, unknown
 from fedpace.kernels import difference
 from fedpace.vector import Vector
@@ -29,7 +30,7 @@ PRECISIONS: dict[str, torch.dtype | None] = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
-DATA_SHARE = 0.5  # of a device's free memory, for training and test data
+DATA_SHARE = 0.5  # of a device's free memory, divided by its processes, for training and test data
 MODEL_SHARE = 0.25  # of the same, for model versions; two are held however large they are
 
 
@@ -155,6 +156,14 @@ class Device:
         return f"{self.name} is out of memory in {what}: lower {lower}{other}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OnItsWay:
+    """A batch whose copy is queued, and the event after it."""
+
+    batch: Any
+    complete: Any
+
+
 class Accelerator(Device):
     """A GPU: pinned buffers on the way there and back, copies beside the computation, deterministic algorithms."""
 
@@ -174,7 +183,9 @@ class Accelerator(Device):
 
     def upload(self, array: npt.NDArray[Any]) -> Tensor:
         own = np.ascontiguousarray(array)
-        return self.place(torch.from_numpy(own if own.flags.writeable else own.copy()))  # torch warns of others
+        return self.place(
+            torch.from_numpy(own if own.flags.writeable else own.copy())
+        )  # torch warns of others
 
     def download(self, tensor: Tensor) -> npt.NDArray[Any]:
         buffer = self._pinned(tensor)
@@ -197,14 +208,17 @@ class Accelerator(Device):
         if self._copies is None:
             self._copies = torch.Stream(self.torch)
         with self._copies:
-            return each(batch, lambda tensor: tensor.pin_memory().to(self.torch, non_blocking=True))
+            there = each(batch, lambda tensor: tensor.pin_memory().to(self.torch, non_blocking=True))
+        return OnItsWay(there, self._copies.record_event())
 
     def received(self, sent: Any) -> Any:
-        if self._copies is not None:
-            now = torch.accelerator.current_stream(self.torch)
-            now.wait_stream(self._copies)
-            each(sent, lambda tensor: tensor.record_stream(now))
-        return sent
+        """Waits for this batch and not for the next, which may be on its way behind it."""
+        if not isinstance(sent, OnItsWay):
+            return sent
+        now = torch.accelerator.current_stream(self.torch)
+        now.wait_event(sent.complete)
+        each(sent.batch, lambda tensor: tensor.record_stream(now))
+        return sent.batch
 
     def _pinned(self, like: Tensor) -> Tensor:
         """A buffer in main memory of this shape, from one session to the next."""
@@ -215,12 +229,16 @@ class Accelerator(Device):
 
     @property
     def data_bytes(self) -> int:
-        return int(DATA_SHARE * self.free_bytes())
+        return self._own(DATA_SHARE)
+
+    def _own(self, share: float) -> int:
+        """Bytes of that share of what is free, for this one of the processes on the device."""
+        return int(share * self.free_bytes() / processes_on(self.name))
 
     def _room_for_models(self) -> int:
         """Measured once: held models are themselves part of what is not free."""
         if self._model_bytes is None:
-            self._model_bytes = int(MODEL_SHARE * self.free_bytes())
+            self._model_bytes = self._own(MODEL_SHARE)
         return self._model_bytes
 
     def free_bytes(self) -> int:

@@ -25,7 +25,7 @@ from typing import Any, Self
 import cloudpickle
 
 from fedpace import errors
-from fedpace.compute.sharing import use_assigned, use_in_turn
+from fedpace.compute.sharing import divide, use_assigned, use_in_turn
 from fedpace.compute.spawned import one_line, without_script
 from fedpace.compute.threads import one_thread
 from fedpace.compute.workers import start_method
@@ -74,8 +74,9 @@ class Processes:
         self.count = count
         method = "spawn" if gpu else start_method()
         sent = do if method == "fork" else packed(do)
+        shared = divide(count) if gpu else 1
         self._children = [
-            _Child(sent, method, number if gpu else None) for number in range(count)
+            _Child(sent, method, (number, shared) if gpu else None) for number in range(count)
         ]  # before there is a thread: a fork copies only its own
         self._idle: SimpleQueue[_Child] = SimpleQueue()
         for child in self._children:
@@ -111,8 +112,9 @@ class RayProcesses:
 
         self._ray = started(count or os.cpu_count() or 1)
         self.count = count or int(self._ray.cluster_resources()["CPU"])
-        needs = {"num_cpus": 1, "num_gpus": gpu_share(self._ray, self.count) if gpu else 0.0}
-        self._do = self._ray.remote(**needs)(_on_assigned(packed(do)) if gpu else _called(do))
+        share = gpu_share(self._ray, self.count) if gpu else 0.0
+        function = _on_assigned(packed(do), round(1 / share)) if gpu else _called(do)
+        self._do = self._ray.remote(num_cpus=1, num_gpus=share)(function)
 
     def submit(self, argument: Any) -> Future[Any]:
         promise: Future[Any] = self._do.remote(argument).future()
@@ -134,11 +136,11 @@ def _called(do: Function) -> Function:
     return called
 
 
-def _on_assigned(sent: bytes) -> Function:
+def _on_assigned(sent: bytes, processes: int) -> Function:
     """The packed function, unpacked in a process of Ray once that knows which GPU it was given."""
 
     def called(argument: Any) -> Any:
-        use_assigned()
+        use_assigned(processes)
         return opened(sent)(argument)
 
     return called
@@ -166,9 +168,9 @@ def _not_sent(failure: Exception) -> errors.ConfigError:
 
 
 class _Child:
-    """This end of one process, which is sent the function, packed unless it is forked; `turn` is its GPU's."""
+    """This end of one process, to which the function is sent, packed unless it is forked; `turn` is for GPUs."""
 
-    def __init__(self, sent: Function | bytes, method: str, turn: int | None) -> None:
+    def __init__(self, sent: Function | bytes, method: str, turn: tuple[int, int] | None) -> None:
         context: Any = multiprocessing.get_context(method)
         self._connection, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(sent, theirs, turn), name="fedpace run")
@@ -209,7 +211,7 @@ class _Child:
         self._connection.close()
 
 
-def _work(sent: Function | bytes, arguments: Connection, turn: int | None) -> None:
+def _work(sent: Function | bytes, arguments: Connection, turn: tuple[int, int] | None) -> None:
     """In the new process: answer one argument after another."""
     _end_with_parent()
     do = _unpacked(sent, turn) if isinstance(sent, bytes) else sent
@@ -218,11 +220,11 @@ def _work(sent: Function | bytes, arguments: Connection, turn: int | None) -> No
             arguments.send(_answer(do, argument))
 
 
-def _unpacked(sent: bytes, turn: int | None) -> Function:
+def _unpacked(sent: bytes, turn: tuple[int, int] | None) -> Function:
     """The function; one that says why, if it does not arrive."""
     try:
         if turn is not None:
-            use_in_turn(turn)
+            use_in_turn(*turn)
         return opened(sent)
     except Exception as failure:
         reason = _not_sent(failure)

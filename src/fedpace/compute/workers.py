@@ -33,6 +33,8 @@ class WorkerGroup:
     def __init__(self, task: Task, workers: int, together: bool, method: str, memory: int = 0) -> None:
         self.task, self.together, self.busy, self.parent = task, together, False, os.getpid()
         self.method, self._how, self.memory = method, METHODS[method](task), memory
+        if isinstance(self._how, Spawn):
+            self._how.divide_gpus(workers)
         size_bytes = (task.layout.size + memory) * 8
         self.depth = 32 if together else 8 if size_bytes <= SMALL_BYTES else 2
         under_way = workers * self.depth
