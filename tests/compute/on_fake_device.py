@@ -12,6 +12,8 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,20 +24,22 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 from fedpace.compute.device import DATA_SHARE, Accelerator, Device, each
 from fedpace.compute.protocol import Request
-from fedpace.local import SGD
+from fedpace.local import SGD, Torch
+from fedpace.tasks import kept_state
 from fedpace.tasks.examples import Tensors
-from fedpace.tasks.objective import CLASSIFICATION
+from fedpace.tasks.objective import CLASSIFICATION, Objective
 from fedpace.tasks.torch_task import TorchTask
 from fedpace.vector import freeze
 
 STEPS, BATCH, SAMPLES = 3, 4, 12
+LOCAL = SGD(0.1, steps=1, batch_size=BATCH), Torch("torch.optim.Adam", steps=1, batch_size=BATCH, lr=0.1)
 
 
 class Pretended(Accelerator):
     """A device registered from Python; counts what crosses."""
 
-    def __init__(self, room: int = 1 << 30) -> None:
-        super().__init__("pretended:0")
+    def __init__(self, room: int = 1 << 30, precision: str = "float32") -> None:
+        super().__init__("pretended:0", precision)
         self.room, self.crossed = room, Counter[str]()  # bytes for data
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -47,12 +51,16 @@ class Pretended(Accelerator):
         self.crossed["down"] += 1
         return np.zeros(tuple(tensor.shape), np.float32)
 
+    def to_host(self, batch: Any) -> Any:
+        def brought(tensor: torch.Tensor) -> torch.Tensor:
+            self.crossed["host"] += 1
+            return torch.empty(tensor.shape, dtype=tensor.dtype)
+
+        return each(batch, brought)
+
     def number(self, tensor: torch.Tensor) -> float:
         self.crossed["number"] += 1
         return 1.0
-
-    def send(self, batch: Any) -> Any:
-        return each(batch, self.place)
 
     def free_bytes(self) -> int:
         return int(self.room / DATA_SHARE)
@@ -113,12 +121,12 @@ SHAPES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 
-def task(kind: str, device: Device) -> TorchTask:
+def task(kind: str, device: Device, objective: Objective = CLASSIFICATION) -> TorchTask:
     make, shape = SHAPES[kind]
     whole = kind == "attention"
     inputs = torch.zeros(SAMPLES, *shape, dtype=torch.int64 if whole else torch.float32)
     data = [Tensors(inputs, torch.zeros(SAMPLES, dtype=torch.int64)) for _ in range(3)]
-    return TorchTask(kind, make(), CLASSIFICATION, [SAMPLES] * 3, data.__getitem__, data[0], device)
+    return TorchTask(kind, make(), objective, [SAMPLES] * 3, data.__getitem__, data[0], device)
 
 
 def request(start: np.ndarray, client: int, session: int, **rule: Any) -> Request:
@@ -126,9 +134,9 @@ def request(start: np.ndarray, client: int, session: int, **rule: Any) -> Reques
     return Request(client, session, start, 0, local, STEPS, seed=0, data=client)
 
 
-def sessions(kind: str, room: int = 1 << 30, **rule: Any) -> list[dict[str, int]]:
+def sessions(kind: str, room: int = 1 << 30, precision: str = "float32", **rule: Any) -> list[dict[str, int]]:
     """What crosses in four sessions: two clients from one model, the first again, and again from a new model."""
-    device = Pretended(room)
+    device = Pretended(room, precision)
     trained = task(kind, device)
     device.counted()
     first, second = versions(trained, 2)
@@ -196,6 +204,53 @@ def lanes() -> list[dict[str, int]]:
     return found
 
 
+def loss_elsewhere(local: Any) -> None:
+    """One step with a loss that ends in main memory."""
+
+    def loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return nn.functional.cross_entropy(output, target).cpu()
+
+    trained = task("dense", Pretended(), Objective(loss, {}))
+    trained.solve(Request(0, 0, versions(trained, 1)[0], 0, local, 1, seed=0, data=0))
+
+
+def evaluations(objective: Objective = CLASSIFICATION) -> list[dict[str, int]]:
+    """One model, twice."""
+    device = Pretended()
+    trained = task("dense", device, objective)
+    [x] = versions(trained, 1)
+    device.counted()
+    found = []
+    for _ in range(2):
+        assert trained.evaluate(x).keys() >= {"loss", "accuracy"}
+        found.append(device.counted())
+    return found
+
+
+def kept() -> list[dict[str, int]]:
+    """Two sessions of Adam, whose state is kept."""
+    device, local = (
+        Pretended(),
+        Torch("torch.optim.Adam", steps=STEPS, batch_size=BATCH, keep_state=True, lr=0.1),
+    )
+    trained = task("dense", device)
+    [x], size = versions(trained, 1), trained.memory_size(local)
+    memory, found = None, []
+    kept_state.host_array = lambda tensor: np.ones(tuple(tensor.shape))  # Adam counts steps in main memory
+    device.counted()
+    for session in range(2):
+        asked = Request(0, session, x, 0, local, STEPS, seed=0, data=0, memory=memory)
+        memory = trained.solve(asked)[-size:]
+        found.append(device.counted())
+    return found
+
+
+def half() -> list[str]:
+    """Whether bf16 is on within a pass; a made-up device has no casts of its own."""
+    with Pretended(precision="bf16").arithmetic():
+        return [str(torch.is_autocast_enabled("pretended")), str(torch.get_autocast_dtype("pretended"))]
+
+
 def refused(function: Callable[[], object]) -> str:
     try:
         function()
@@ -211,6 +266,9 @@ def foreign_index() -> None:
 
 def main() -> None:
     _setup_privateuseone_for_python_backend("pretended")
+    vars(torch)["pretended"].get_amp_supported_dtype = lambda: [torch.bfloat16]
+    casts = torch.library.Library("_", "IMPL")
+    casts.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
     rules: dict[str, dict[str, Any]] = {"momentum": {"momentum": 0.9}, "clip": {"clip": 1.0, "prox_mu": 0.1}}
     with FakeTensorMode(allow_non_fake_inputs=True):
         found = {
@@ -222,6 +280,12 @@ def main() -> None:
             "three versions, no room": in_flight(3, room=0),
             "forgotten": forgotten(),
             "written to": written_to(),
+            "loss elsewhere": [refused(partial(loss_elsewhere, local)) for local in LOCAL],
+            "evaluation": evaluations(),
+            "whole metric": evaluations(replace(CLASSIFICATION, whole={"one": lambda output, target: 1.0})),
+            "adam": kept(),
+            "bf16": sessions("dense", precision="bf16"),
+            "bf16 within": half(),
             "stray": refused(lambda: sessions("stray")),
             "index": refused(foreign_index),
             "lanes": lanes(),  # the last: after it torch crashes at times on fake tensors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -96,21 +97,54 @@ def test_lanes_come_back_in_one_piece(counted: dict[str, Any]) -> None:
     assert counted["lanes"] == [first, {"up": 3 * ORDER, "down": 1}]
 
 
+def test_a_loss_of_main_memory_is_refused(counted: dict[str, Any]) -> None:
+    """It is one number, which torch takes from anywhere, and would wait for at every step."""
+    said = "ConfigError: the loss must be on pretended:0, as the parameters are; got cpu"
+    assert counted["loss elsewhere"] == [said, said]
+
+
+def test_an_evaluation_waits_once_for_its_numbers(counted: dict[str, Any]) -> None:
+    """The model and the test data cross, and the order of the samples; with metrics of the whole also the outputs."""
+    first, again = {"up": ORDER + MODEL + DATA, "down": 1}, {"up": ORDER, "down": 1}
+    assert counted["evaluation"] == [first, again]
+    assert counted["whole metric"] == [{**first, "host": 2}, {**again, "host": 2}]
+
+
+def test_optimizer_state_crosses_in_one_piece(counted: dict[str, Any]) -> None:
+    """Adam: the update and the state come back; the next session is sent the state (its count of steps stays here)."""
+    state = 1
+    first = session(model=True, data=True)
+    assert counted["adam"] == [
+        {**first, "down": 1 + state},
+        {**session(model=False, data=False), "up": ORDER + state, "down": 1 + state},
+    ]
+
+
+def test_half_precision_crosses_as_the_full_one_does(counted: dict[str, Any]) -> None:
+    assert counted["bf16"] == counted["dense"]
+    assert counted["bf16 within"] == ["True", "torch.bfloat16"]
+
+
 def test_a_tensor_of_main_memory_among_those_of_the_device_is_refused(counted: dict[str, Any]) -> None:
     assert "found at least two devices" in counted["stray"]
     assert counted["index"] == "AssertionError: an index on cpu into a tensor on pretended:0"
 
 
-CROSSING = (".numpy()", ".item()", ".cpu()", ".cuda(", ".pin_memory", "from_numpy", "Stream(", "float(torch")
-
-
-@pytest.mark.parametrize(
-    "file",
-    ["torch_task.py", "autograd.py", "flat.py", "placed.py", "descend.py", "scaling.py", "fast/lanes.py"],
+CROSSING = re.compile(
+    r"\.(numpy|item|cpu|pin_memory|record_stream|synchronize)\(|\.cuda\b|from_numpy|\bStream\(|"
+    r"\.to\((?!torch\.\w+\))|\bfloat\((?!self\.sizes|np\.|rate\))"
 )
+TRAINING = (
+    "torch_task autograd flat placed descend scaling optimise kept_state images_last fast/lanes fast/order"
+)
+EVALUATION = "objective own_loss evaluation statistics sums named cost"
+
+
+@pytest.mark.parametrize("file", [*TRAINING.split(), *EVALUATION.split()])
 def test_nothing_crosses_but_through_the_device(file: str) -> None:
-    text = (SOURCE / "tasks" / file).read_text()
-    assert [word for word in CROSSING if word in text] == []
+    """On the way of a session and of an evaluation. Compiled and replayed steps are only taken in main memory."""
+    text = (SOURCE / "tasks" / f"{file}.py").read_text()
+    assert [found.group() for found in CROSSING.finditer(text)] == []
 
 
 # ------------------------------------------------------------------------ choosing one

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -91,6 +91,22 @@ class Device:
     def number(self, tensor: Tensor) -> float:
         """One number: waits until the device has got there."""
         return float(tensor)
+
+    def numbers(self, values: Sequence[Any]) -> list[float]:
+        """Numbers, some of them tensors: waits once."""
+        return [float(value) for value in values]
+
+    def to_host(self, batch: Any) -> Any:
+        """Tensors in nested tuples, lists and dicts, in main memory."""
+        return batch
+
+    def check(self, loss: Tensor, parameters: Tensor) -> Tensor:
+        """The loss, if it is where the parameters are: torch takes one number from anywhere, and copies every time."""
+        if loss.device != parameters.device:
+            raise ConfigError(
+                f"the loss must be on {parameters.device}, as the parameters are; got {loss.device}"
+            )
+        return loss
 
     def model(self, x: Vector) -> Tensor:
         """The model `x`, read-only; copied once however many sessions begin from it."""
@@ -191,6 +207,19 @@ class Accelerator(Device):
         buffer = self._pinned(tensor)
         buffer.copy_(tensor)
         return buffer.numpy().copy()
+
+    def numbers(self, values: Sequence[Any]) -> list[float]:
+        there = [value for value in values if isinstance(value, Tensor) and not value.is_cpu]
+        if not there:
+            return super().numbers(values)
+        brought = iter(
+            self.download(torch.stack([wide(value.detach()).reshape(()) for value in there])).tolist()
+        )
+        known = {id(value): next(brought) for value in there}
+        return [known[id(value)] if id(value) in known else float(value) for value in values]
+
+    def to_host(self, batch: Any) -> Any:
+        return each(batch, lambda tensor: tensor.cpu())
 
     def model(self, x: Vector) -> Tensor:
         return self._models.get(x, self.upload, self._room_for_models)
@@ -297,9 +326,24 @@ def each(batch: Any, function: Callable[[Tensor], Any]) -> Any:
     return batch
 
 
-def to_host(batch: Any) -> Any:
-    """What a network put out, in main memory: metrics are computed there."""
-    return each(batch, lambda tensor: tensor if tensor.is_cpu else tensor.cpu())
+def number(value: Any) -> float:
+    """A number in main memory, or one that has to be waited for."""
+    return float(value)
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """In the widest floating-point type of its device."""
+    return tensor.float() if tensor.device.type == "mps" else tensor.double()
+
+
+def host_array(tensor: Tensor) -> npt.NDArray[Any]:
+    """A tensor of main memory as an array."""
+    return tensor.detach().numpy()
+
+
+def host_tensor(array: npt.NDArray[Any]) -> Tensor:
+    """A copy of an array as a tensor of main memory."""
+    return torch.from_numpy(np.array(array))
 
 
 def device(name: str | Device = "cpu", precision: str = "float32") -> Device:

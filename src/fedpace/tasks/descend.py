@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from fedpace.compute.device import number
 from fedpace.local import SGD, Stopped, until
 from fedpace.vector import Spans
 
@@ -63,6 +64,6 @@ def clip_(g: Tensor, bound: float | None) -> Tensor:
     length = torch.linalg.vector_norm(g)
     if not g.is_cpu:
         return g.mul_((bound / length).clamp(max=1.0))
-    if (known := float(length)) > bound:
+    if (known := number(length)) > bound:
         g.mul_(bound / known)
     return g

@@ -97,6 +97,7 @@ class FlatModule:
 
     def gradient(self, loss: Tensor) -> Tensor:
         """d loss / d vector, in a buffer that the next call overwrites."""
+        loss = self.device.check(loss, self.vector)
         parts = torch.autograd.grad(loss, self.parameters, allow_unused=True)
         pieces = [
             torch.zeros_like(p).view(-1) if g is None else g.reshape(-1)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from fedpace.compute.device import host_array, host_tensor
 from fedpace.errors import ConfigError, require
 from fedpace.local import Torch
 from fedpace.tasks.flat import FlatModule
@@ -42,39 +43,55 @@ class KeptState:
         self.size = sum(1 + sum(entry.size for entry in each) for each in self.entries)
 
     def put(self, memory: Vector, optimizer: Optimizer) -> None:
-        """Give a new optimizer the state that another one had."""
+        """Give a new optimizer the state that another one had; it crosses to a device in one piece."""
+        there = None if self.flat.device.is_host else self.flat.device.upload(memory)
         at, own = 0, {id(p) for group in optimizer.param_groups for p in group["params"]}
         for p, entries in zip(self.flat.parameters, self.entries, strict=True):
             present, at, state = bool(memory[at]), at + 1, {}
             for entry in entries:
-                state[entry.name] = self._read(entry, memory[at : at + entry.size])
-                at += entry.size
+                span = slice(at, at + entry.size)
+                state[entry.name] = _read(entry, memory[span], None if there is None else there[span])
+                at = span.stop
             if present and id(p) in own:
                 optimizer.state[p] = state
 
     def taken(self, optimizer: Optimizer) -> Vector:
-        """The state that an optimizer has now."""
-        pieces: list[Vector] = []
+        """The state that an optimizer has now; it comes from a device in one piece."""
+        memory, at = np.zeros(self.size, self.flat.dtype), 0
+        there: list[tuple[int, Tensor]] = []  # where it belongs, and what is not in main memory
         for p, entries in zip(self.flat.parameters, self.entries, strict=True):
-            state = optimizer.state.get(p)
-            pieces.append(np.array([1.0 if state else 0.0], self.flat.dtype))
+            state = optimizer.state.get(p) or {}
+            memory[at], at = bool(state), at + 1
             for entry in entries:
-                pieces.append(self._written(entry, state))
-        return np.concatenate(pieces)
+                value = state.get(entry.name)
+                if isinstance(value, Tensor) and not value.is_cpu:
+                    there.append((at, value.detach().reshape(-1)))
+                elif value is not None:
+                    memory[at : at + entry.size] = _written(value)
+                at += entry.size
+        self._bring(there, memory)
+        return memory
 
-    def _read(self, entry: StateEntry, numbers: Vector) -> Any:
-        if not isinstance(entry.like, Tensor):
-            return None if entry.like is None else type(entry.like)(numbers[0])
-        whole = torch.from_numpy(numbers.copy()).reshape(entry.like.shape)
-        return whole.to(device=entry.like.device, dtype=entry.like.dtype)
+    def _bring(self, there: list[tuple[int, Tensor]], memory: Vector) -> None:
+        if not there:
+            return
+        at = np.concatenate([np.arange(low, low + part.numel()) for low, part in there])
+        memory[at] = self.flat.device.download(
+            torch.cat([part.type(self.flat.vector.dtype) for _, part in there])
+        )
 
-    def _written(self, entry: StateEntry, state: Any) -> Vector:
-        if not state or entry.like is None:
-            return np.zeros(entry.size, self.flat.dtype)
-        value = state[entry.name]
-        if not isinstance(value, Tensor):
-            return np.array([value], self.flat.dtype)
-        return value.detach().cpu().numpy().reshape(-1).astype(self.flat.dtype)
+
+def _read(entry: StateEntry, here: Vector, there: Tensor | None) -> Any:
+    """An entry from its numbers in main memory and on the device, wherever it was."""
+    like = entry.like
+    if not isinstance(like, Tensor):
+        return None if like is None else type(like)(here[0])
+    whole = host_tensor(here) if there is None or like.is_cpu else there.clone()
+    return whole.reshape(like.shape).type(like.dtype)
+
+
+def _written(value: Any) -> Any:
+    return host_array(value).reshape(-1) if isinstance(value, Tensor) else value
 
 
 def _entries(local: Torch, parameters: list[Tensor]) -> list[list[StateEntry]]:

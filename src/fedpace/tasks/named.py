@@ -123,7 +123,7 @@ class LoadedTask(TorchTask):
             return super().evaluate_clients(x)
         held = [trained[part] for part in self.parts]
         with self.device.session("evaluation"), self.device.arithmetic():
-            rates = by_stratum(self._show(x), self._test_here(), tested, held)
+            rates = by_stratum(self._show(x), self._test_here(), tested, held, self.device)
         return ClientSpread("accuracy", rates)
 
     def evaluate_client(self, x: Vector, client: int) -> Mapping[str, float]:
@@ -133,7 +133,7 @@ class LoadedTask(TorchTask):
             return super().evaluate_client(x, client)
         held = [trained[self.parts[client]]]
         with self.device.session("evaluation"), self.device.arithmetic():
-            [rate] = by_stratum(self._show(x, client), self._test_here(), tested, held)
+            [rate] = by_stratum(self._show(x, client), self._test_here(), tested, held, self.device)
         return {"accuracy": float(rate)}
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fedpace.compute.device import to_host
+from fedpace.compute.device import wide
 from fedpace.tasks.examples import Batch
 
 Call = Callable[[nn.Module, Any], Any]
@@ -60,9 +60,9 @@ def _binds(signature: inspect.Signature, names: Iterable[str]) -> bool:
     return True
 
 
-def accuracy(output: Tensor, target: Tensor) -> float:
-    """The share of right answers; classes lie along axis 1."""
-    return float(to_host(output.argmax(1) == target).double().mean())
+def accuracy(output: Tensor, target: Tensor) -> Tensor:
+    """The share of right answers, where they are; classes lie along axis 1."""
+    return wide(output.argmax(1) == target).mean()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +99,11 @@ class Objective:
         inputs, targets = batch
         return self.loss(self.call(module, inputs), targets)
 
-    def measure(self, module: nn.Module, batch: Batch) -> dict[str, float]:
-        """Loss and means of one batch."""
-        inputs, targets = batch
-        return self.means(self.call(module, inputs), targets)
-
-    def means(self, output: Any, targets: Any) -> dict[str, float]:
+    def means(self, output: Any, targets: Any) -> dict[str, Any]:
+        """Loss and means of one batch, as numbers or as tensors of one number."""
         scores, loss = self.scores(output), self.reported or self.loss
-        measured = {name: float(metric(scores, targets)) for name, metric in self.metrics.items()}
-        return {"loss": float(loss(output, targets)), **measured}
+        measured = {name: metric(scores, targets) for name, metric in self.metrics.items()}
+        return {"loss": loss(output, targets), **measured}
 
 
 CLASSIFICATION = Objective(torch.nn.functional.cross_entropy, {"accuracy": accuracy})

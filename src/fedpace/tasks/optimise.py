@@ -32,7 +32,7 @@ def optimise(
     taken, trained = 0, [p for group in optimizer.param_groups for p in group["params"]]
     try:
         for k in until(stopped, range(steps)):
-            optimizer.step(partial(_backward, loss(), trained))  # type: ignore[arg-type]
+            optimizer.step(partial(_backward, loss(), trained, flat))  # type: ignore[arg-type]
             taken = k + 1
     finally:
         for p in flat.parameters:
@@ -40,9 +40,9 @@ def optimise(
     return taken
 
 
-def _backward(of_batch: Callable[[], Tensor], parameters: list[Tensor]) -> Tensor:
+def _backward(of_batch: Callable[[], Tensor], parameters: list[Tensor], flat: FlatModule) -> Tensor:
     with torch.enable_grad():
-        value = of_batch()
+        value = flat.device.check(of_batch(), flat.vector)
     for p, g in zip(parameters, torch.autograd.grad(value, parameters, allow_unused=True), strict=True):
         p.grad = g
     return value.detach()

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from fedpace.compute.device import Device, host_tensor, wide
 from fedpace.errors import require
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import Objective
@@ -25,13 +26,13 @@ def channels_of(flat: FlatModule) -> dict[str, int]:
 
 
 @torch.no_grad()
-def sums_over(module: nn.Module, objective: Objective, inputs: Any) -> Vector:
+def sums_over(module: nn.Module, objective: Objective, inputs: Any, device: Device) -> Vector:
     """Count, sum and sum of squares of what reaches every normaliser, each normalising by this batch."""
     layers = normalisers(module)
     totals = [np.zeros(1 + 2 * _width(layer)) for layer in layers]
     module.eval()
     hooks = [
-        layer.register_forward_pre_hook(_adding_to(total))
+        layer.register_forward_pre_hook(_adding_to(total, device))
         for layer, total in zip(layers, totals, strict=True)
     ]
     try:
@@ -54,7 +55,7 @@ def put_statistics(flat: FlatModule, x: Vector, statistics: Vector | None) -> nn
         require(statistics.size == size, "running statistics", statistics.size, f"{size} values")
         buffers = dict(flat.module.named_buffers())
         for name, values in named(statistics, channels, np.float64).items():
-            buffers[name].copy_(torch.from_numpy(values))
+            buffers[name].copy_(flat.device.place(host_tensor(values).type(buffers[name].dtype)))
     return flat.module.eval()
 
 
@@ -69,12 +70,10 @@ def _width(layer: nn.Module) -> int:
     return layer.running_mean.numel()
 
 
-def _adding_to(total: Vector) -> Any:
+def _adding_to(total: Vector, device: Device) -> Any:
     def add(layer: nn.Module, given: tuple[Tensor, ...]) -> None:
-        rows = given[0].double().transpose(0, 1).flatten(1)  # one per channel
-        width = rows.shape[0]
+        rows = wide(given[0]).transpose(0, 1).flatten(1)  # one per channel
         total[0] += rows.shape[1]
-        total[1 : 1 + width] += rows.sum(1).cpu().numpy()
-        total[1 + width :] += rows.square().sum(1).cpu().numpy()
+        total[1:] += device.download(torch.cat([rows.sum(1), rows.square().sum(1)]))
 
     return add

@@ -260,7 +260,7 @@ class TorchTask:
     def evaluate(self, x: Vector) -> Mapping[str, float]:
         """Loss and metrics on the test data."""
         with self._evaluating():
-            return measured(self._show(x), self.objective, self._test_here())
+            return self._measured(self._show(x), self._test_here())
 
     def other_tensors(self, x: Vector) -> dict[str, npt.NDArray[Any]]:
         """What the module with the parameters `x` holds beside them, by name, as it is evaluated."""
@@ -286,12 +286,12 @@ class TorchTask:
         with self._evaluating():
             self._flat.reset(np.asarray(x, self._flat.dtype))
             inputs, _ = self._data_here(client).take(np.arange(min(SAMPLES, self.sizes[client])))
-            return sums_over(self.network, self.objective, inputs)
+            return sums_over(self.network, self.objective, inputs, self.device)
 
     def evaluate_with(self, x: Vector, statistics: Vector) -> Mapping[str, float]:
         """Loss and metrics on the test data, with running statistics that were made elsewhere."""
         with self._evaluating():
-            return measured(put_statistics(self._flat, x, statistics), self.objective, self._test_here())
+            return self._measured(put_statistics(self._flat, x, statistics), self._test_here())
 
     def tensors_with(self, x: Vector, statistics: Vector | None) -> dict[str, npt.NDArray[Any]]:
         """`other_tensors` with those statistics; None: those that the module came with."""
@@ -321,13 +321,16 @@ class TorchTask:
             return self._on_own_test(client, self._show(x, client))
 
     def _on_own_data(self, client: int, shown: nn.Module) -> dict[str, float]:
-        return measured(shown, self.objective, self._data_here(client))
+        return self._measured(shown, self._data_here(client))
 
     def _on_own_test(self, client: int, shown: nn.Module) -> dict[str, float]:
         if self.client_tests is None:
             return self._on_own_data(client, shown)
         test = self.client_tests[client]
-        return measured(shown, self.objective, self._placed(("test", client), lambda: test))
+        return self._measured(shown, self._placed(("test", client), lambda: test))
+
+    def _measured(self, shown: nn.Module, examples: Examples) -> dict[str, float]:
+        return measured(shown, self.objective, examples, self.device)
 
     def _test_here(self) -> Examples:
         return self._placed("test", lambda: self.test)

@@ -46,7 +46,8 @@ class Lanes:
                 return functional_call(module, parameters, args, kwargs)
 
             with self.device.arithmetic():
-                return objective.loss(objective.call(network, inputs), targets)  # type: ignore[arg-type]
+                value = objective.loss(objective.call(network, inputs), targets)  # type: ignore[arg-type]
+            return self.device.check(value, flat.vector)
 
         self._gradients = vmap(grad(loss), randomness="error")
         self._y = flat.vector.new_zeros(WIDTH, self.layout.size)
