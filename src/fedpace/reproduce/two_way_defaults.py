@@ -21,7 +21,16 @@ from fedpace.reproduce.two_way_goal import (
     rivals,
     skipped,
 )
-from fedpace.reproduce.two_way_judging import EVERY, LAST, PLACES, PUBLISHED, UNCOMPRESSED, grids, judging
+from fedpace.reproduce.two_way_judging import (
+    EVERY,
+    LAST,
+    PLACES,
+    PUBLISHED,
+    UNCOMPRESSED,
+    UPLINKS,
+    grids,
+    judging,
+)
 from fedpace.reproduce.two_way_study import (
     BASE_LABEL,
     EVERYWHERE,
@@ -150,19 +159,20 @@ _COMMON = (
         "settings of the judged methods",
         OWN,
         "; ".join(
-            f"{method}{other}: {', '.join(map(str, rates))}"
-            for method, grid in EVERY.items()
-            for other, rates in grid.items()
-        ),
+            f"{method}{' (both eps)' if len(tried.others) > 1 else ''}: {', '.join(map(str, tried.rates))}"
+            for method, tried in EVERY.items()
+        )
+        + "; and beyond, while the best lies at an end",
     ),
     SettingRow(
         "two_way's server", OWN, "that of the best of all uncompressed runs of the grids of its split"
     ),
+    SettingRow("two_way's uplink", OWN, "the better of: " + ", ".join(UPLINKS)),
     SettingRow(
         "seeds",
         OWN,
         "settings are chosen on 1000 to 1002 (iid) and 1000 to 1005 (two shards) of Fashion-MNIST, also for MNIST; "
-        "those of the published ones on 1000 and 1001; judged are 2000 to 2004",
+        "those of the published ones on 1000 and 1001; two_way's uplink on 1000 to 1007; judged are 3000 and the next",
     ),
 )
 

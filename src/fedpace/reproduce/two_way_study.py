@@ -38,7 +38,7 @@ TUNING = {
     "Shakespeare": TaskBed(NamedTask("shakespeare", "natural", "gru:32", 20), 15, work(1.0, 10, 10, 4)),
 }
 SMALL_PICTURES = TaskBed(NamedTask("cifar10", "dirichlet:0.5", "cnn_ca2fl", 20), 60, work(0.05, 20, 32, 10))
-SEEDS = {"synthetic": 2, "Shakespeare": 1} | dict.fromkeys(PICTURES, 2)  # of a variant, quick
+SEEDS = {"synthetic": 2, "Shakespeare": 2} | dict.fromkeys(PICTURES, 2)  # of a variant, quick
 DIGITS = NamedTask("digits", "iid", "mlp", 20)
 LAZINESS = {
     "digits, all clients": TaskBed(DIGITS, 120, work(0.1, 10, 10, None)),
@@ -60,7 +60,6 @@ FORMER = "octaves up, ternary down"
 CODECS: Mapping[str, Settings] = {
     FORMER: {"codec": "octaves:1/4", "down_codec": "ternary:1/2"},
     "dithered both ways": {"codec": "dithered:1.59"},
-    "dithered both ways, no memory": {"codec": "dithered:1.59", "memory": "none"},
     "entropy both ways": {"down_codec": "entropy:1.59"},
 }
 SERVERS: Mapping[str, Settings] = {
@@ -77,6 +76,7 @@ SERVERS: Mapping[str, Settings] = {
 MEMORIES: Mapping[str, Settings] = {
     "EF21": {"memory": "ef21"},
     "EControl": {"memory": "econtrol"},
+    "dithered both ways, no memory": {"codec": "dithered:1.59", "memory": "none"},
     "momentum before compression": {"newest": 0.3, "b1": 0.0},
     "EF21-SGDM": {"memory": "ef21", "newest": 0.3, "b1": 0.0},
 }
