@@ -8,10 +8,22 @@ from fedpace.algorithm import Algorithm
 from fedpace.algorithms.named import named
 from fedpace.algorithms.parameters import CodecLike, Select, SynchronousAMSGrad, amsgrad_of, codec_of, rounds
 from fedpace.errors import ConfigError, require
-from fedpace.link import EF21, Accumulate, Averaged, Difference, EControl, ErrorFeedback, Lazy, Plain
+from fedpace.link import (
+    EF21,
+    Accumulate,
+    AdaptiveThreshold,
+    Averaged,
+    Difference,
+    EControl,
+    ErrorFeedback,
+    Lazy,
+    Plain,
+)
 from fedpace.link.protocol import Codec, Uplink
 from fedpace.pace import Arrivals, Buffered, Pace, Polled, selection
 from fedpace.server_opt.protocol import ServerOpt
+
+START = 1.2  # of a threshold that adapts, unless tau is given
 
 
 @named(server_lr=0.005, b1=0.5, eps=1e-7)
@@ -26,6 +38,7 @@ def two_way(
     memory: str = "ef",
     newest: float = 1.0,
     tau: float = 0.0,
+    skip: float | None = None,
     tau_down: float = 0.0,
     max_staleness: int | None = 10,
     reference: str = "auto",
@@ -44,7 +57,8 @@ def two_way(
     `"none"` loses the error, for unbiased codecs. With `newest` < 1 a client sends a running mean of its updates, in
     which the newest has this weight: momentum before compression, which goes with b1 = 0.
     With `tau` > 0 a client skips uploads: under error feedback while it owes at most tau times its newest update,
-    which it then sends with the next; under EF21 when its update is within tau of the estimate.
+    which it then sends with the next; under EF21 when its update is within tau of the estimate. With `skip`, under
+    error feedback, each client adapts its threshold, from tau or 1.2 on, so that it skips this share of its uploads.
     `pace` is rounds, buffered, polled, arrivals or a rule.
 
     >>> from fedpace import algorithms
@@ -56,24 +70,29 @@ def two_way(
         rules["pace"] = _pace(pace, buffer, concurrency, draws, shared["select"])
     return Algorithm(
         **rules,
-        up=_up(codec, memory, newest, tau, max_staleness),
+        up=_up(codec, memory, newest, tau, skip or 0.0, max_staleness),
         down=Difference(codec_of(down_codec), tau_down, reference, first=first),
         per_tensor=per_tensor,
         server_opt=amsgrad_of(shared) if server_opt is None else server_opt,
     )
 
 
-def _up(codec: CodecLike, memory: str, newest: float, tau: float, max_staleness: int | None) -> Uplink:
+def _up(
+    codec: CodecLike, memory: str, newest: float, tau: float, skip: float, max_staleness: int | None
+) -> Uplink:
     link = _remembering(codec_of(codec), memory)
-    if tau == 0:
+    if tau == 0 and skip == 0:
         return link if newest == 1 else Averaged(newest, link)
-    require(newest == 1, "newest", newest, "1 with tau > 0")
+    require(newest == 1, "newest", newest, "1 with tau > 0 or skip > 0")
     match link:
-        case EF21():
-            return Lazy("nla", tau, max_staleness, link)
+        case ErrorFeedback() if skip:
+            return AdaptiveThreshold(skip, Accumulate(tau or START, link, max_staleness))
         case ErrorFeedback():
             return Accumulate(tau, link, max_staleness)
-    raise ConfigError(f'tau must be zero with memory="{memory}"; got {tau!r}')
+        case EF21() if not skip:
+            return Lazy("nla", tau, max_staleness, link)
+    what, got = ("skip", skip) if skip else ("tau", tau)
+    raise ConfigError(f'{what} must be zero with memory="{memory}"; got {got!r}')
 
 
 def _remembering(codec: Codec, memory: str) -> Plain | ErrorFeedback | EF21 | EControl:
