@@ -130,3 +130,21 @@ def test_one_distribution_of_delays_for_all_clients_is_said_to_be_worse(
         made[f"{method} Mc=20 M=10 5 for all"] = flat(same)
     found = judged(ca2fl_sensitivity.findings("quick", results(made)), "5 for all")
     assert found.verdict is verdict
+
+
+def test_delays_are_those_of_the_preset_on_both_pages_that_train() -> None:
+    """s + |N(0, 1)|: the printed staleness decides between the two readings of the text."""
+    assert {cell.population for cell in ca2fl_accuracy.cells("quick", Results())} == {presets.ca2fl()}
+    usual = [c for c in ca2fl_sensitivity.cells("quick", Results()) if c.name.endswith("U(0,5)")]
+    assert {cell.population for cell in usual} == {presets.ca2fl()}
+
+
+def test_pictures_have_the_curves_of_heterogeneity_and_of_delays() -> None:
+    """Figures 1 (c), 3 (a) and 1 (d), 5."""
+    made = results({f"CA2FL, alpha {alpha}": flat(0.5) for alpha in ca2fl_accuracy.ALPHAS})
+    panel = ca2fl_accuracy.pictures("quick", made)["heterogeneity"].axes[0]
+    assert [line.get_label() for line in panel.lines] == ["Dirichlet 0.3", "Dirichlet 0.1"]
+    slots = {f"CA2FL Mc=20 M=10 {delays}": flat(0.5) for delays in ("U(0,5)", "U(0,1)", "5 for all")}
+    panel = ca2fl_sensitivity.pictures("quick", results(slots))["distributions"].axes[1]
+    assert [line.get_label() for line in panel.lines] == ["s: U(0,5)", "s: U(0,1)", "s: 5 for all"]
+    assert ca2fl_sensitivity.pictures("quick", Results()) == {}

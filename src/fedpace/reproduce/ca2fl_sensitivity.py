@@ -131,13 +131,18 @@ def tables(edition: str, results: Results) -> list[Table]:
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
-    """A row over concurrency and one over the buffer, those that were run."""
+    """A row over concurrency and one over the buffer, those that were run; and the distributions of delays."""
     ends = {"concurrency": BY_CONCURRENCY, "buffer": BY_BUFFER}
     rows = {
         what: slots for what, slots in ends.items() if _ran(results, slots[0]) and _ran(results, slots[-1])
     }
-    if not rows:
-        return {}
+    drawn = {"delay": _by_slots(results, rows)} if rows else {}
+    if any(results.have(_name(m, (20, 10), delays)) for delays in DELAYS for m in METHODS):
+        drawn["distributions"] = _by_delays(results)
+    return drawn
+
+
+def _by_slots(results: Results, rows: Mapping[str, tuple[Slots, ...]]) -> Figure:
     with draw.style():
         figure, grid = draw.sheet(2, len(rows), width=4.6, sharey=True)
         for row, (what, slots) in zip(grid, rows.items(), strict=True):
@@ -145,7 +150,19 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
                 shown = {f"Mc = {mc}, M = {m}": _name(method, (mc, m)) for mc, m in slots}
                 draw.curves(axes, results, shown, smooth=2)
                 draw.titled(axes, f"{method}, by {what}", "server steps", "test accuracy, %", "lower right")
-    return {"delay": figure}
+    return figure
+
+
+def _by_delays(results: Results) -> Figure:
+    """Figures 1 (d) and 5: curves for every distribution of delays that was run."""
+    with draw.style():
+        figure, (row,) = draw.sheet(2, width=4.6, sharey=True)
+        for axes, method in zip(row, METHODS, strict=True):
+            shown = {f"s: {delays}": _name(method, (20, 10), delays) for delays in ("U(0,5)", *DELAYS)}
+            draw.curves(axes, results, shown, smooth=2)
+            legend = "lower right" if any(results.have(name) for name in shown.values()) else None
+            draw.titled(axes, f"{method}, by delays", "server steps", "test accuracy, %", legend)
+    return figure
 
 
 def _ran(results: Results, slots: Slots) -> bool:
