@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,8 @@ from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Verdict, jud
 from fedpace.reproduce.judgement import settled
 
 from .conftest import outcome, results
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 
 def sides(*differences: float, margin: float | None = None) -> Comparison:
@@ -118,6 +122,29 @@ def test_not_worse_than_allows_the_margin() -> None:
     made = results({"a": [outcome([0.50])] * 3, "b": [outcome([0.504])] * 3})
     found = no_worse(made, "a", "b", lambda run: 100 * run.final(), 0.5)
     assert found.difference.mean == pytest.approx(0.1)
+
+
+def test_parts_of_one_figure_or_table_are_corrected_together() -> None:
+    """Panels, data sets and splits: Holm counts all claims of Figure 1."""
+    close = sides(1.0, 2.0, 0.5, 1.5)
+    alone, *_ = settled("quick", [claim(close, family="Figure 1b")])
+    parts = [
+        claim(close, name=name, family=name) for name in ("Figure 1b", "Figure 1(c, d)", "Figure 1, T 1000")
+    ]
+    assert [found.p for found in settled("quick", parts)] == pytest.approx([3 * (alone.p or 0)] * 3)
+    other = settled("quick", [*parts, claim(close, name="d", family="Figure 10")])
+    assert other[-1].p == alone.p
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*/*-claims.csv")), ids=lambda path: path.parent.name)
+def test_committed_families_are_figures_tables_and_theorems(path: Path) -> None:
+    edition = path.name.removesuffix("-claims.csv")
+    known = evidence.from_csv(path.read_text(encoding="utf-8"))
+    papers = [f.claim for f in evidence.read_verdicts(path.parent)[edition] if f.source == "paper"]
+    families = {known[claim][0] for claim in papers if claim in known}
+    assert [
+        name for name in families if not re.fullmatch(r"(Figure|Table|Theorem)s? \d+(, \d+)*", name)
+    ] == []
 
 
 # ------------------------------------------------------------------------------------ recomputed from the CSV
