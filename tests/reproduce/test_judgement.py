@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fedpace.errors import ConfigError
-from fedpace.reproduce import evidence, page
+from fedpace.reproduce import NAMES, evidence, experiment, page
 from fedpace.reproduce.comparison import Comparison, above, as_cheap, cheaper, no_worse, to_target
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Verdict, judged, not_run
 from fedpace.reproduce.judgement import settled
+from fedpace.reproduce.results import Results
 
 from .conftest import outcome, results
 
@@ -193,3 +195,26 @@ def test_a_page_shows_the_verdicts_it_was_given_anew(halves, kept, nobody, tmp_p
     written.write_text(before.replace("✔ reproduced", "✘ contradicted"))
     page.rejudge(tmp_path / "halves", "quick")
     assert written.read_text() == before
+
+
+def test_a_claim_that_came_after_a_page_is_listed_as_not_run(halves, kept, nobody, tmp_path) -> None:
+    from fedpace.reproduce.run import run_all
+
+    written = page.write(halves, "quick", run_all(halves, "quick", 1, kept, 1, nobody), tmp_path, "")
+    before = halves.procedure.findings
+    later = replace(
+        halves.procedure,
+        findings=lambda *asked: [*before(*asked), not_run("a later claim", "Figure 2", "soon.")],
+    )
+    first, second = page.rejudge(tmp_path / "halves", "quick", replace(halves, procedure=later))
+    assert (first.verdict, second.verdict) == (Verdict.REPRODUCED, Verdict.NOT_RUN)
+    assert "| a later claim | Figure 2 |  | – not run |" in written.read_text()
+    assert len(evidence.read_verdicts(tmp_path / "halves")["quick"]) == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_committed_verdicts_list_every_claim_of_their_experiment(name: str) -> None:
+    """Else: fedpace reproduce NAME --verdicts."""
+    for edition, committed in evidence.read_verdicts(RESULTS / name).items():
+        named = [found.claim for found in experiment(name).procedure.findings(edition, Results())]
+        assert [claim for claim in named if claim not in {found.claim for found in committed}] == []
