@@ -76,7 +76,7 @@ def _less(results: Results, fresh: Slots, stale: Slots, figure: str) -> Finding:
         f"{method} {sum(side) / len(side):+.2f}" for method, side in zip(METHODS, sides, strict=True)
     )
     comparison = Comparison("loss of FedBuff above loss of CA2FL", seeds, sides[0], sides[1])
-    return Finding(claim, figure, f"points lost: {ours}", comparisons=(comparison,), family="sensitivity")
+    return Finding(claim, figure, f"points lost: {ours}", comparisons=(comparison,), family="Figure 4")
 
 
 def _losses(comparison: Comparison, seeds: tuple[int, ...]) -> tuple[float, ...]:

@@ -79,7 +79,7 @@ def _fastest(edition: str, results: Results, split: str) -> Finding:
             "classes it holds, so there is no bias to pay for. The table has 2n active clients too (FedBuff 2n)."
         )
     comparisons = tuple(_sooner(edition, results, split, OURS, m, n) for n in done for m in rivals)
-    return Finding(claim, published, ours, note=note, comparisons=comparisons, family=f"Table 1, {split}")
+    return Finding(claim, published, ours, note=note, comparisons=comparisons, family="Table 1")
 
 
 def _done(results: Results, split: str) -> list[int]:
@@ -114,7 +114,7 @@ def _ratio(edition: str, results: Results, split: str) -> Finding:
     ours = ", ".join(f"{_quotient(edition, results, split, n)} (n = {n})" for n in done)
     comparisons = tuple(_sooner(edition, results, split, OURS, "FedAvg", n) for n in done)
     note = "tested: longer at every n. How many times as long depends on network and target: shown only."
-    return Finding(claim, published, ours, note=note, comparisons=comparisons, family=f"Table 1, {split}")
+    return Finding(claim, published, ours, note=note, comparisons=comparisons, family="Table 1")
 
 
 def _quotient(edition: str, results: Results, split: str, n: int) -> str:
@@ -142,7 +142,7 @@ def _fedbuff(edition: str, results: Results) -> Finding:
         else ""
     )
     comparisons = tuple(_order(edition, results, n) for n in done)
-    return Finding(claim, published, ours, note=note, comparisons=comparisons, family="Table 1, noniid")
+    return Finding(claim, published, ours, note=note, comparisons=comparisons, family="Table 1")
 
 
 def _order(edition: str, results: Results, n: int) -> Comparison:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fedpace import statistics
 from fedpace.reproduce.comparison import Comparison
-from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Reproduction, Verdict
+from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Reproduction, Verdict, family_of
 from fedpace.reproduce.results import Results
 
 LEVEL = 0.05
@@ -26,8 +26,9 @@ def settled(edition: str, claims: Sequence[Finding]) -> list[Finding]:
     """Each claim with comparisons gets verdict, p, interval and number of seeds."""
     weighed = [_weighed(_sourced(claim)) for claim in claims]
     adjusted: dict[int, float | None] = {}
-    for family in {claim.family for claim in weighed}:
-        places = [at for at, claim in enumerate(weighed) if claim.family == family]
+    families = [family_of(claim.family) for claim in weighed]
+    for family in set(families):
+        places = [at for at, own in enumerate(families) if own == family]
         adjusted |= dict(zip(places, statistics.holm([weighed[at].p for at in places]), strict=True))
     return [_decided(edition, claim, adjusted[at]) for at, claim in enumerate(weighed)]
 
