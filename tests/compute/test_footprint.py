@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,41 @@ def test_updates_on_their_way_and_workers(task: Any) -> None:
     held, _, updates, memories = sizes(algorithms.fedavg(clients_per_round=4), task, workers=2)
     assert (held, updates, memories) == (TASK + 2 * WORKER, 4, 0)
     assert sizes(algorithms.fedavg(clients_per_round=4), task)[2] == 1
+
+
+def test_results_wait_in_the_pools_room_and_no_further() -> None:
+    """Two workers with a queue of two each: of a model of 80 MB no more than eight results are ready."""
+    large = SimpleNamespace(clients=CLIENTS, layout=SimpleNamespace(size=10_000_000))
+    assert sizes(algorithms.fedavg(clients_per_round=40), large, workers=2)[2] == 8
+
+
+def test_a_step_of_one_update_has_one_on_its_way(task: Any) -> None:
+    assert sizes(algorithms.fedasync(), task, workers=2)[2] == 1
+
+
+@pytest.mark.parametrize(
+    ("compute", "workers", "steps", "counted"),
+    [
+        ("auto", 2, 4000, 2),
+        ("auto", 2, 1, 1),
+        ("pool", 2, 1, 2),
+        ("vectorised", 2, 1, 2),
+        ("inline", 2, 4000, 1),
+    ],
+)
+def test_the_workers_that_are_chosen_are_counted(
+    compute: str, workers: int, steps: int, counted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digits = tasks.load("digits", clients=4)
+    algorithm = algorithms.fedavg(clients_per_round=1, steps=steps, batch_size=10)
+    needed = footprint(algorithm, digits, 1, counted).total(spilled=False)
+    monkeypatch.setattr(module, "available_bytes", lambda: needed - 1)
+    with pytest.raises(ConfigError, match="this run must fit in memory"):
+        fedpace.simulate(algorithm, digits, rounds=1, compute=compute, workers=workers)
+    monkeypatch.setattr(module, "available_bytes", lambda: needed)
+    monkeypatch.setattr("fedpace.experiment.engine", None)  # what comes next
+    with pytest.raises(TypeError, match="not callable"):
+        fedpace.simulate(algorithm, digits, rounds=1, compute=compute, workers=workers)
 
 
 def test_what_clients_remember_grows_with_the_clients_met(task: Any) -> None:

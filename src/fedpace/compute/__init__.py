@@ -21,7 +21,17 @@ from fedpace.local import SGD
 
 ENGINES = ("auto", "inline", "pool", "vectorised", "ray")
 
-__all__ = ["ENGINES", "Engine", "Inline", "Request", "Task", "chosen", "engine", "rounding_of"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Inline",
+    "Request",
+    "Task",
+    "chosen",
+    "engine",
+    "processes_of",
+    "rounding_of",
+]
 
 
 def engine(name: str, task: Task, workers: int = 1, local: SGD | None = None) -> Engine:
@@ -45,6 +55,12 @@ def chosen(name: str, task: Task, workers: int = 1, local: SGD | None = None) ->
 def rounding_of(name: str, task: Task, workers: int = 1, local: SGD | None = None) -> str:
     """`Engine.rounding` of the engine of that name, which is not made for it."""
     return rounding(task, together=chosen(name, task, workers, local).engine == "vectorised")
+
+
+def processes_of(name: str, task: Task, workers: int = 1, local: SGD | None = None) -> int:
+    """Worker processes on this machine of the engine of that name; 1: it has none, or one."""
+    pick = chosen(name, task, workers, local)
+    return pick.workers if _has_workers(pick) else 1
 
 
 def _has_workers(chosen: Pin) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from fedpace.aggregate import Cached
 from fedpace.algorithm import Algorithm
 from fedpace.compute.protocol import Task, memory_size
+from fedpace.compute.queues import waiting_results
 from fedpace.errors import ConfigError
 from fedpace.link import as_uplink
 from fedpace.link.protocol import Context
@@ -56,18 +57,20 @@ def footprint(
     """The memory that `rounds` server steps of `algorithm` on `task` hold at once.
 
     `alike`: all devices are, so that the updates of a step arrive at one instant. One process makes them one after
-    another; several have them ready.
+    another; several have them ready, as far as a pool has room.
     """
     model, at_once = 4 * task.layout.size, _at_once(algorithm, task.clients)
     share, sender, receiver = uploaded(algorithm)
     extra = WORKER * workers if workers > 1 else 0
-    memory = model * (sender + control_variate(algorithm)) + 4 * memory_size(task, algorithm.local)
+    entries = memory_size(task, algorithm.local)
+    memory = model * (sender + control_variate(algorithm)) + 4 * entries
     met = min(task.clients, at_once * rounds)
+    room = waiting_results(8 * (task.layout.size + entries), workers) if workers > 1 else 1
     return Footprint(
         model,
         int(model * (TASK + extra)),
         int(model * (STEP + server_states(algorithm))),
-        int(model * share * (at_once if alike and workers > 1 else 1)),
+        int(model * share * (min(at_once, room) if alike else 1)),
         int(memory * met),
         int(model * (receiver + cached_update(algorithm)) * met),
     )
@@ -140,10 +143,7 @@ def available_bytes() -> int | None:
 
 def _at_once(algorithm: Algorithm, clients: int) -> int:
     """Clients whose updates a step waits for."""
-    names = ("clients_per_round", "buffer", "draws")
-    given = [getattr(algorithm.pace, name, None) for name in names]
-    known = [int(number) for number in given if isinstance(number, int)]
-    return min([clients, *known])
+    return min(clients, algorithm.pace.per_step or clients)
 
 
 def _counted(make: Callable[[], Any]) -> float:
