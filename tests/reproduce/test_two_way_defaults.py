@@ -25,6 +25,7 @@ from fedpace.reproduce.two_way_judging import (
     SERVERS,
     TUNED_ON,
     UNCOMPRESSED,
+    UNTUNED,
     UPLINK_ON,
     grid_of,
     grids,
@@ -66,7 +67,12 @@ def known(method: str, *accuracies: float) -> Results:
 
 
 def judged_cells(results: Results) -> dict[str, Cell]:
-    return {cell.name: cell for cell in cells("quick", results) if cell.name.startswith("judging")}
+    """Those that wait for a choice."""
+    return {
+        cell.name: cell
+        for cell in cells("quick", results)
+        if cell.name.startswith("judging") and not cell.name.endswith(UNTUNED)
+    }
 
 
 def test_the_defaults_are_those_that_were_studied() -> None:

@@ -27,6 +27,7 @@ from fedpace.reproduce.two_way_judging import (
     PLACES,
     PUBLISHED,
     UNCOMPRESSED,
+    UNTUNED,
     UPLINKS,
     grids,
     judging,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def tables(edition: str, results: Results) -> list[Table]:
-    judged = ["two_way", *EVERY]
+    judged = ["two_way", UNTUNED, *EVERY]
     found = [_goals(results), _ahead(results)]
     found += [
         _table(results, f"Tuning: {bed}", list(tuned(edition, bed)), tuning, bed) for bed in beds(edition)

@@ -7,6 +7,7 @@ The procedure, written down before the judged runs were made:
    takes the choice of its split: that is the rule by which the grids were cut.
 2. `two_way` takes optimizer and rate of the best of all these uncompressed runs. Its uplink is chosen on eight seeds:
    entropy coding with error feedback, or dithered levels without memory, at the same bytes. The rest is its default.
+   It is shown as it comes, too, for those who tune nothing.
 3. The published two-way methods are tuned with their own codecs, at a ratio that gives them no fewer bytes than
    `two_way`, on the first two of those seeds. So are the published methods that compress one way or none, which send
    as many bytes as `two_way` in their first rounds: they are run, and tuned, for so many.
@@ -72,6 +73,7 @@ PUBLISHED: Mapping[str, Tried] = dict.fromkeys(
 ONE_WAY_ROUNDS = {"FedNLAA": 3, "FedAA": 3, "FedCAMS 1/24": 6, "FedNLACA 1/24": 6, "FedACA 1/24": 6}
 ONE_WAY: Mapping[str, Tried] = dict.fromkeys(ONE_WAY_ROUNDS, Tried((0.003, 0.01, 0.03, 0.1, 0.3, 1.0)))
 EVERY: Mapping[str, Tried] = {**UNCOMPRESSED, **PUBLISHED, **ONE_WAY}
+UNTUNED = "two_way, untuned"  # as it comes
 UPLINKS: Mapping[str, Mapping[str, Any]] = {
     "error feedback": {"codec": "entropy:1.59", "memory": "ef"},
     "dithered": {"codec": "dithered:1.59", "memory": "none"},
@@ -211,7 +213,8 @@ def _judged(edition: str, place: str, known: Results) -> dict[str, Algorithm]:
     """What is judged at a place, as far as its settings are known."""
     chosen = {method: grid_of(edition, tuned_at(place), method).chosen(known) for method in EVERY}
     chosen["two_way"] = grid_of(edition, tuned_at(place), "uplink").chosen(known)
-    return {method: cell.algorithm for method, cell in chosen.items() if cell is not None}
+    untuned = {UNTUNED: algorithms.two_way(**_scaled(PLACES[place].work, edition))}
+    return untuned | {method: cell.algorithm for method, cell in chosen.items() if cell is not None}
 
 
 def _scaled(given: Mapping[str, Any], edition: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ base stays. *Laziness* runs lazy uplinks with half and with all of the clients i
 tasks, and thresholds that clients adapt to skip a quarter of their uploads, a little more than the fifth that is asked
 for. What the method is worth on the tasks of the pages is judged in `two_way_judging`.
 
-The quick edition is cut to about an hour of one core: server optimizers and memories on every tuning task, the rest on
-the synthetic one.
+The quick edition is cut to about an hour of one core: server optimizers, memories and bits on every tuning task, the
+rest on the synthetic one. Tasks differ in model size, so bits are studied by it.
 """
 
 from __future__ import annotations
@@ -89,8 +89,12 @@ MEMORIES: Mapping[str, Settings] = {
     "momentum before compression": {"newest": 0.3, "b1": 0.0},
     "EF21-SGDM": {"memory": "ef21", "newest": 0.3, "b1": 0.0},
 }
+BITS: Mapping[str, Settings] = {
+    f"{bits} bits both ways": {"codec": f"entropy:{bits}", "down_codec": f"dithered:{bits}"}
+    for bits in (0.8, 3.2)
+}
 BASE_LABEL = "base"
-EVERYWHERE: Mapping[str, Settings] = {BASE_LABEL: {}, **SERVERS, **MEMORIES}
+EVERYWHERE: Mapping[str, Settings] = {BASE_LABEL: {}, **SERVERS, **MEMORIES, **BITS}
 VARIED: Mapping[str, Settings] = {
     **EVERYWHERE,
     **CODECS,
@@ -98,8 +102,6 @@ VARIED: Mapping[str, Settings] = {
     "eps 1e-3, server_lr 0.3": {"eps": 1e-3, "server_lr": 0.3},
     "eps 1e-5": {"eps": 1e-5},
     "eps 1e-9": {"eps": 1e-9},
-    "0.8 bits both ways": {"codec": "entropy:0.8", "down_codec": "dithered:0.8"},
-    "3.2 bits both ways": {"codec": "entropy:3.2", "down_codec": "dithered:3.2"},
     "top-k 1/24 both ways": {"codec": "topk:1/24", "down_codec": "topk:1/24"},
     "sign both ways": {"codec": "sign", "down_codec": "sign"},
     "sign down": {"down_codec": "sign"},

@@ -172,8 +172,8 @@ class TorchTask:
 
     @cached_property
     def _lanes(self) -> Lanes | None:
-        """Only where there is no solver: those are faster."""
-        if self._solver is not None:
+        """Only where there is no solver, which is faster, and no loss to scale, which lanes do not do."""
+        if self._solver is not None or self.device.scales_loss:
             return None
         self._flat.reset(self._given)
         lanes = Lanes(self._flat, self.objective)
