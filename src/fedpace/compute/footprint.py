@@ -10,13 +10,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fedpace.aggregate import Cached
 from fedpace.algorithm import Algorithm
+from fedpace.compute.available import available_bytes
 from fedpace.compute.protocol import Task, memory_size
 from fedpace.compute.queues import waiting_results
 from fedpace.errors import ConfigError
@@ -129,16 +129,6 @@ def require_memory(needed: Footprint, spilled: bool) -> None:
 def spill_folder(needed: Footprint, asked: str | None) -> str | None:
     """Where clients' memories go: where it was asked for, to disk if there are many, else nowhere."""
     return asked if asked is not None or not needed.spills else tempfile.gettempdir()
-
-
-def available_bytes() -> int | None:
-    """Memory that processes may still take; None where the system does not say."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    found = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
-    return 1024 * found[0] if found else None
 
 
 def _at_once(algorithm: Algorithm, clients: int) -> int:
