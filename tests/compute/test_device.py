@@ -254,6 +254,25 @@ def test_memory_that_runs_out_says_what_to_lower() -> None:
         raise RuntimeError("something other")
 
 
+def full(*_: Any) -> None:
+    torch.empty(1 << 60)
+
+
+@pytest.mark.parametrize("evaluate", ["evaluate", "evaluate_clients", "training_loss"])
+def test_an_evaluation_without_memory_advises_what_it_depends_on(
+    evaluate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """batch_size is local training's alone."""
+    for task in (own(), tasks.load("digits", clients=2)):
+        monkeypatch.setattr(task, "_show", full)
+        with pytest.raises(OutOfMemory) as error:
+            getattr(task, evaluate)(task.initial(0))
+        assert str(error.value) == (
+            "cpu is out of memory in evaluation, which takes up to 500 samples at a time: "
+            "lower --workers or the model's size, or ask for precision bf16"
+        )
+
+
 # ------------------------------------------------------------------------ checkpoints
 
 

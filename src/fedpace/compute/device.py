@@ -29,6 +29,7 @@ PRECISIONS: dict[str, torch.dtype | None] = {
 }
 DATA_SHARE = 0.5  # of a device's free memory, for training and test data
 MODELS = 2  # versions held on a device
+LOWER = "batch_size, --workers or the model's size"  # what the memory of local training depends on
 
 
 class Device:
@@ -138,17 +139,16 @@ class Device:
             yield
 
     @contextmanager
-    def session(self, what: str) -> Iterator[None]:
+    def session(self, what: str, lower: str = LOWER) -> Iterator[None]:
         """Around the work for one session; memory that runs out is an error that says what to lower."""
         try:
             yield
         except (RuntimeError, MemoryError) as error:
             if not _is_out_of_memory(error):
                 raise
-            raise OutOfMemory(self._advice(what)) from error
+            raise OutOfMemory(self._advice(what, lower)) from error
 
-    def _advice(self, what: str) -> str:
-        lower = "batch_size, --workers or the model's size"
+    def _advice(self, what: str, lower: str) -> str:
         other = "" if self._lower is not None else ", or ask for precision bf16"
         return f"{self.name} is out of memory in {what}: lower {lower}{other}"
 
@@ -244,9 +244,9 @@ class Accelerator(Device):
             torch.mps.set_rng_state(state)
 
     @contextmanager
-    def session(self, what: str) -> Iterator[None]:
+    def session(self, what: str, lower: str = LOWER) -> Iterator[None]:
         chosen = torch.cuda.device(self.torch) if self.type == "cuda" else nullcontext()
-        with chosen, deterministic(), super().session(what):
+        with chosen, deterministic(), super().session(what, lower):
             yield
 
 

@@ -21,7 +21,7 @@ from fedpace.random import stream
 from fedpace.tasks.autograd import AutogradSteps
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.cost import multiply_accumulates
-from fedpace.tasks.evaluation import measured
+from fedpace.tasks.evaluation import EVALUATION, measured
 from fedpace.tasks.examples import Batch, Examples, ExamplesByClient
 from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
@@ -341,7 +341,7 @@ class TorchTask:
         with (
             nullcontext() if self._solver is None else one_thread(),
             self.device.seeded(0) if self.stochastic else nullcontext(),
-            self.device.session("evaluation"),
+            self.device.session(*EVALUATION),
             self.device.arithmetic(),
         ):
             yield
