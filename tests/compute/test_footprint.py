@@ -149,7 +149,7 @@ def test_a_run_that_cannot_fit_is_refused(task: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_many_memories_go_to_disk(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    needed = footprint(algorithms.two_way(clients_per_round=4), task, 1)
+    needed = footprint(algorithms.two_way(memory="ef", clients_per_round=4), task, 1)
     assert needed.memories > 0
     assert spill_folder(needed, None) is None
     assert spill_folder(needed, "here") == "here"

@@ -18,6 +18,7 @@ from fedpace.link import (
     EntropyCoded,
     ErrorFeedback,
     Octaves,
+    Plain,
     TopK,
 )
 from fedpace.link.uplinks.adaptive_threshold import HIGHEST, LOWEST, Adapted
@@ -109,7 +110,7 @@ def test_the_threshold_stays_within_its_bounds():
 
 def test_two_way_adapts_on_demand_only():
     plain, fixed = algorithms.two_way().up, algorithms.two_way(tau=1.3).up
-    assert isinstance(plain, ErrorFeedback) and isinstance(fixed, Accumulate)
+    assert isinstance(plain, Plain) and isinstance(fixed, Accumulate)
     for off in (None, 0, 0.0):
         assert algorithms.two_way(skip=off).up == plain
         assert algorithms.two_way(skip=off, tau=1.3).up == fixed

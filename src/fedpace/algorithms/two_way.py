@@ -82,7 +82,7 @@ def two_way(
 def _up(
     codec: CodecLike, memory: str, newest: float, tau: float, skip: float, max_staleness: int | None
 ) -> Uplink:
-    link = _remembering(codec_of(codec), memory, lazy=tau > 0 or skip > 0)
+    link = _remembering(codec_of(codec), memory, lazy=tau != 0 or skip != 0)
     if tau == 0 and skip == 0:
         return link if newest == 1 else Averaged(newest, link)
     require(newest == 1, "newest", newest, "1 with tau > 0 or skip > 0")
