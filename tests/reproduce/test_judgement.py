@@ -126,6 +126,15 @@ def test_not_worse_than_allows_the_margin() -> None:
     assert found.difference.mean == pytest.approx(0.1)
 
 
+def test_an_interval_of_a_claim_about_accuracy_and_bytes_is_one_of_points() -> None:
+    points, count = sides(2.0, 2.1, 2.2), sides(10_000.0, 30_000.0, 20_000.0)
+    [found] = settled("quick", [claim(points, replace(count, what="bytes up: a, b"))])
+    assert found.interval == points.interval
+    assert found.p == count.p > (points.p or 0)
+    [only] = settled("quick", [claim(replace(count, what="bytes up: a, b"))])
+    assert only.interval == count.interval
+
+
 def test_parts_of_one_figure_or_table_are_corrected_together() -> None:
     """Panels, data sets and splits: Holm counts all claims of Figure 1."""
     close = sides(1.0, 2.0, 0.5, 1.5)

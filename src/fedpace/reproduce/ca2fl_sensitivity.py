@@ -185,7 +185,7 @@ _SETTINGS = {
 LOOKED = (
     "**What was looked at before.** Mc = 15 and 25 with M = 10 were judged on the first three of these seeds (CA2FL "
     "lost 3.7 points, FedBuff 3.1), and in a trial at Mc = 50 CA2FL was behind FedBuff. Nothing was chosen by them: "
-    "rates, rounds and delays are as they were. All cells take the same seeds, three or four of which were run."
+    "rates, rounds and delays are as they were. All cells take the same seeds; the table of claims has their number."
 )
 
 EXPERIMENT = reproduction(

@@ -151,7 +151,7 @@ def _fedcams(results: Results, place: DataSplit) -> Finding:
     ratio = results.spread(more, _uploaded).mean / results.spread(less, _uploaded).mean
     comparisons = (
         _within_a_point(results, less, more),
-        times(results, more, less, 6.0, _uploaded, "FedAMS above 6 times FedCAMS 1/8"),
+        times(results, more, less, 6.0, _uploaded, "bytes: FedAMS above 6 times FedCAMS 1/8"),
     )
     text = f"{ours:.1f} % against {full:.1f} %, uploads {ratio:.1f} times smaller"
     return Finding(
@@ -179,7 +179,7 @@ def _both_ways(results: Results, place: DataSplit) -> Finding:
     text = f"{ours:.1f} % against {cams:.1f} %; " + ", ".join(f"{m} {v:.1f} MB" for m, v in sent.items())
     comparisons = (
         _within_a_point(results, less, more),
-        times(results, more, less, 2.0, _megabytes, "FedCAMS 1/8 above 2 times two_way 1/8"),
+        times(results, more, less, 2.0, _megabytes, "bytes: FedCAMS 1/8 above 2 times two_way 1/8"),
     )
     return Finding(claim, OWN, text, comparisons=comparisons, family=where(place))
 
