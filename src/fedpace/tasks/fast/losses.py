@@ -51,5 +51,6 @@ def _with_keywords(loss: partial[Any]) -> Loss | None:
     """Of a function with `label_smoothing`, and `reduction` where that is a mean."""
     kind, given = FUNCTIONS.get(loss.func), {"reduction": "mean", **loss.keywords}
     smoothing = given.pop("label_smoothing", 0.0) if kind == CROSS_ENTROPY else 0.0
-    known = kind is not None and not loss.args and given == {"reduction": "mean"}
-    return Loss(kind, float(smoothing)) if known else None
+    if kind is None or loss.args or given != {"reduction": "mean"}:
+        return None
+    return Loss(kind, float(smoothing))
