@@ -20,12 +20,13 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from fedpace.compute.device import Accelerator, Device, each
+from fedpace.compute.device import DATA_SHARE, Accelerator, Device, each
 from fedpace.compute.protocol import Request
 from fedpace.local import SGD
 from fedpace.tasks.examples import Tensors
 from fedpace.tasks.objective import CLASSIFICATION
 from fedpace.tasks.torch_task import TorchTask
+from fedpace.vector import freeze
 
 STEPS, BATCH, SAMPLES = 3, 4, 12
 
@@ -35,7 +36,7 @@ class Pretended(Accelerator):
 
     def __init__(self, room: int = 1 << 30) -> None:
         super().__init__("pretended:0")
-        self.room, self.crossed = room, Counter[str]()
+        self.room, self.crossed = room, Counter[str]()  # bytes for data
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         self.crossed["up"] += 1
@@ -53,9 +54,8 @@ class Pretended(Accelerator):
     def send(self, batch: Any) -> Any:
         return each(batch, self.place)
 
-    @property
-    def data_bytes(self) -> int:
-        return self.room
+    def free_bytes(self) -> int:
+        return int(self.room / DATA_SHARE)
 
     @contextmanager
     def seeded(self, seed: int) -> Iterator[None]:
@@ -131,7 +131,7 @@ def sessions(kind: str, room: int = 1 << 30, **rule: Any) -> list[dict[str, int]
     device = Pretended(room)
     trained = task(kind, device)
     device.counted()
-    first, second = (np.zeros(trained.layout.size, np.float32) for _ in range(2))
+    first, second = versions(trained, 2)
     plan = ((first, 0), (first, 1), (first, 0), (second, 0))
     found = []
     for session, (start, client) in enumerate(plan):
@@ -140,11 +140,53 @@ def sessions(kind: str, room: int = 1 << 30, **rule: Any) -> list[dict[str, int]
     return found
 
 
+def versions(trained: TorchTask, count: int) -> list[np.ndarray]:
+    return [freeze(np.zeros(trained.layout.size, np.float32)) for _ in range(count)]
+
+
+def in_flight(count: int, room: int = 1 << 30) -> list[dict[str, int]]:
+    """Sessions from several versions in turn, twice, as asynchronous algorithms have them; data is there before."""
+    device = Pretended(room)
+    trained = task("dense", device)
+    models = versions(trained, count)
+    trained.solve(request(models[0], 0, 0))
+    device.counted()
+    found = []
+    for session in range(1, 2 * count + 1):
+        trained.solve(request(models[session % count], 0, session))
+        found.append(device.counted())
+    return found
+
+
+def forgotten() -> list[int]:
+    """Models on the device: of three versions, and of a new one once nobody has those."""
+    device = Pretended()
+    trained = task("dense", device)
+    models = versions(trained, 3)
+    for session in range(3):
+        trained.solve(request(models[session], 0, session))
+    held = len(device._models)
+    models[:] = versions(trained, 1)
+    trained.solve(request(models[0], 0, 3))
+    return [held, len(device._models)]
+
+
+def written_to() -> list[dict[str, int]]:
+    """Two evaluations of one array that may have been written to in between."""
+    device = Pretended()
+    x = np.zeros(5, np.float32)
+    found = []
+    for _ in range(2):
+        device.model(x)
+        found.append(device.counted())
+    return found
+
+
 def lanes() -> list[dict[str, int]]:
     """Three clients as one computation, twice."""
     device = Pretended()
     trained = task("dense", device)
-    start = np.zeros(trained.layout.size, np.float32)
+    [start] = versions(trained, 1)
     assert trained.lanes > 1
     device.counted()
     found = []
@@ -176,9 +218,13 @@ def main() -> None:
             **{name: sessions("dense", **rule) for name, rule in rules.items()},
             "no room": sessions("dense", room=0),
             "room for one": sessions("dense", room=SAMPLES * (8 * 4 + 8)),
-            "lanes": lanes(),
+            "three versions": in_flight(3),
+            "three versions, no room": in_flight(3, room=0),
+            "forgotten": forgotten(),
+            "written to": written_to(),
             "stray": refused(lambda: sessions("stray")),
             "index": refused(foreign_index),
+            "lanes": lanes(),  # the last: after it torch crashes at times on fake tensors
         }
     print(json.dumps(found), flush=True)
 

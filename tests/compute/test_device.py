@@ -71,6 +71,24 @@ def test_the_data_used_last_stays(counted: dict[str, Any]) -> None:
     assert ups == [ORDER + MODEL + DATA, ORDER + DATA, ORDER + DATA, ORDER + MODEL]
 
 
+def test_each_of_several_versions_in_flight_crosses_once(counted: dict[str, Any]) -> None:
+    """Sessions begin from three versions in turn; the first is there already, the others come at their first turn."""
+    new, known = session(model=True, data=False), session(model=False, data=False)
+    assert counted["three versions"] == [new, new, known, known, known, known]
+
+
+def test_versions_beyond_the_room_for_them_cross_again(counted: dict[str, Any]) -> None:
+    assert [each["up"] for each in counted["three versions, no room"]] == [MODEL + DATA * STEPS] * 6
+
+
+def test_a_version_that_nobody_has_any_more_leaves_the_device(counted: dict[str, Any]) -> None:
+    assert counted["forgotten"] == [3, 1]
+
+
+def test_an_array_that_may_be_written_to_is_no_version(counted: dict[str, Any]) -> None:
+    assert counted["written to"] == [{"up": 1}, {"up": 1}]
+
+
 def test_lanes_come_back_in_one_piece(counted: dict[str, Any]) -> None:
     """Three clients, of which one was tried before; and which lanes are in use, once."""
     mask = 1
@@ -158,9 +176,12 @@ def test_small_models_on_a_gpu_are_vectorised(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_actors_share_what_gpus_there_are() -> None:
-    assert [cluster.gpu_share(gpus, 4) for gpus in (1.0, 2.0, 3.0, 4.0, 8.0)] == [1 / 4, 1 / 2, 1 / 2, 1, 1]
+    def share(gpus: float) -> float:
+        return cluster.gpu_share(SimpleNamespace(cluster_resources=lambda: {"GPU": gpus}), 4)
+
+    assert [share(gpus) for gpus in (1.0, 2.0, 3.0, 4.0, 8.0)] == [1 / 4, 1 / 2, 1 / 2, 1, 1]
     with pytest.raises(ConfigError, match="no node of it has a GPU"):
-        cluster.gpu_share(0, 4)
+        share(0)
 
 
 # ------------------------------------------------------------------------ precision

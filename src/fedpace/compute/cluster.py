@@ -19,6 +19,7 @@ import numpy as np
 from fedpace.compute.inline import solve
 from fedpace.compute.pool import Job, Waiting
 from fedpace.compute.protocol import Key, Request, Task, on_gpu
+from fedpace.compute.sharing import use_assigned
 from fedpace.errors import ConfigError
 from fedpace.vector import Vector
 
@@ -30,7 +31,9 @@ PATIENCE_S = 10.0  # without any result: then the one that is needed is asked of
 class SolverActor:
     """The actor's class. It fetches the task when first needed, also after a restart."""
 
-    def __init__(self) -> None:
+    def __init__(self, gpu_share: float = 0.0) -> None:
+        if gpu_share:
+            use_assigned(round(1 / gpu_share))
         self.task: Task | None = None
         self.start: tuple[Any, Vector] | None = None  # the last model, and its name
 
@@ -53,10 +56,10 @@ class Actors:
     def __init__(self, ray: Any, task: Task, workers: int) -> None:
         self.ray, self.task = ray, task
         self.held = [ray.put(task)]
-        share = gpu_share(ray.cluster_resources().get("GPU", 0), workers) if on_gpu(task) else 0.0
+        share = gpu_share(ray, workers) if on_gpu(task) else 0.0
         needs = {"num_cpus": 1, "num_gpus": share, "max_restarts": -1, "max_task_retries": -1}
         remote = ray.remote(**needs)(SolverActor)
-        self.actors = [remote.remote() for _ in range(workers)]
+        self.actors = [remote.remote(share) for _ in range(workers)]
 
     def fit(self, task: Task, workers: int) -> bool:
         return self.task is task and len(self.actors) == workers and bool(self.ray.is_initialized())
@@ -66,8 +69,9 @@ class Actors:
             self.ray.kill(actor)
 
 
-def gpu_share(gpus: float, workers: int) -> float:
-    """What each actor asks for: a GPU of its own, or an equal part of one."""
+def gpu_share(ray: Any, workers: int) -> float:
+    """What each process asks for: a GPU of its own, or an equal part of one."""
+    gpus = ray.cluster_resources().get("GPU", 0)
     if not gpus:
         raise ConfigError("the task's device must be in the Ray cluster; no node of it has a GPU")
     return 1 / -(-workers // int(gpus))

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from fedpace.compute.held_models import HeldModels
+from fedpace.compute.sharing import name_here, processes_on
 from fedpace.errors import ConfigError, OutOfMemory, unknown
 from fedpace.kernels import difference
 from fedpace.vector import Vector
@@ -27,8 +30,8 @@ PRECISIONS: dict[str, torch.dtype | None] = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
-DATA_SHARE = 0.5  # of a device's free memory, for training and test data
-MODELS = 2  # versions held on a device
+DATA_SHARE = 0.5  # of a device's free memory, divided by its processes, for training and test data
+MODEL_SHARE = 0.25  # of the same, for model versions; two are held however large they are
 LOWER = "batch_size, --workers or the model's size"  # what the memory of local training depends on
 
 
@@ -67,7 +70,7 @@ class Device:
         return where if self._lower is None else f"{where}, {self.precision}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.name, self.precision)
+        return _arrived, (type(self), self.name, self.precision)
 
     # ---------------------------------------------------------------- there and back
 
@@ -153,14 +156,21 @@ class Device:
         return f"{self.name} is out of memory in {what}: lower {lower}{other}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OnItsWay:
+    """A batch whose copy is queued, and the event after it."""
+
+    batch: Any
+    complete: Any
+
+
 class Accelerator(Device):
     """A GPU: pinned buffers on the way there and back, copies beside the computation, deterministic algorithms."""
 
     def __init__(self, name: str, precision: str = "float32") -> None:
         super().__init__(name, precision)
-        self._models: dict[
-            int, tuple[Vector, Tensor]
-        ] = {}  # by identity; the vector is held, so it stays its own
+        self._models = HeldModels()
+        self._model_bytes: int | None = None  # room for them, once it is known
         self._buffer: Tensor | None = None
         self._copies: Any = None
 
@@ -172,7 +182,10 @@ class Accelerator(Device):
         return tensor.to(self.torch)
 
     def upload(self, array: npt.NDArray[Any]) -> Tensor:
-        return self.place(torch.from_numpy(np.ascontiguousarray(array)))
+        own = np.ascontiguousarray(array)
+        return self.place(
+            torch.from_numpy(own if own.flags.writeable else own.copy())
+        )  # torch warns of others
 
     def download(self, tensor: Tensor) -> npt.NDArray[Any]:
         buffer = self._pinned(tensor)
@@ -180,12 +193,7 @@ class Accelerator(Device):
         return buffer.numpy().copy()
 
     def model(self, x: Vector) -> Tensor:
-        found = self._models.get(id(x))
-        if found is None:
-            if len(self._models) == MODELS:
-                del self._models[next(iter(self._models))]
-            found = self._models[id(x)] = x, self.upload(x)
-        return found[1]
+        return self._models.get(x, self.upload, self._room_for_models)
 
     def load(self, x: Vector, into: Tensor) -> None:
         into.copy_(self.model(x))
@@ -200,14 +208,17 @@ class Accelerator(Device):
         if self._copies is None:
             self._copies = torch.Stream(self.torch)
         with self._copies:
-            return each(batch, lambda tensor: tensor.pin_memory().to(self.torch, non_blocking=True))
+            there = each(batch, lambda tensor: tensor.pin_memory().to(self.torch, non_blocking=True))
+        return OnItsWay(there, self._copies.record_event())
 
     def received(self, sent: Any) -> Any:
-        if self._copies is not None:
-            now = torch.accelerator.current_stream(self.torch)
-            now.wait_stream(self._copies)
-            each(sent, lambda tensor: tensor.record_stream(now))
-        return sent
+        """Waits for this batch and not for the next, which may be on its way behind it."""
+        if not isinstance(sent, OnItsWay):
+            return sent
+        now = torch.accelerator.current_stream(self.torch)
+        now.wait_event(sent.complete)
+        each(sent.batch, lambda tensor: tensor.record_stream(now))
+        return sent.batch
 
     def _pinned(self, like: Tensor) -> Tensor:
         """A buffer in main memory of this shape, from one session to the next."""
@@ -218,7 +229,17 @@ class Accelerator(Device):
 
     @property
     def data_bytes(self) -> int:
-        return int(DATA_SHARE * self.free_bytes())
+        return self._own(DATA_SHARE)
+
+    def _own(self, share: float) -> int:
+        """Bytes of that share of what is free, for this one of the processes on the device."""
+        return int(share * self.free_bytes() / processes_on(self.name))
+
+    def _room_for_models(self) -> int:
+        """Measured once: held models are themselves part of what is not free."""
+        if self._model_bytes is None:
+            self._model_bytes = self._own(MODEL_SHARE)
+        return self._model_bytes
 
     def free_bytes(self) -> int:
         if self.type == "cuda":
@@ -287,8 +308,7 @@ def device(name: str | Device = "cpu", precision: str = "float32") -> Device:
         return name
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
-    if name == "auto":
-        name = _found()
+    name = _found() if name == "auto" else name_here(name)
     if name == "cpu":
         return Device(name, precision)
     if not re.fullmatch(r"cuda(:\d{1,3})?|mps", str(name)):
@@ -296,6 +316,11 @@ def device(name: str | Device = "cpu", precision: str = "float32") -> Device:
     if lacking := _lacking(name):
         raise ConfigError(f"device {name} is not available: {lacking}")
     return Accelerator(name, precision)
+
+
+def _arrived(kind: type[Device], name: str, precision: str) -> Device:
+    """A device that another process sent, as it is called here."""
+    return kind(name_here(name), precision)
 
 
 def _found() -> str:
@@ -311,12 +336,6 @@ def _lacking(name: str) -> str:
     if not count:
         return f"torch {torch.__version__} sees no CUDA device"
     return "" if int(number or 0) < count else f"the last is cuda:{count - 1}"
-
-
-def use_in_turn(number: int) -> None:
-    """In worker `number`: several GPUs serve the workers in turn; `cuda` without a number is then this one."""
-    if torch.cuda.is_available():
-        torch.cuda.set_device(number % torch.cuda.device_count())
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -29,6 +29,7 @@ from fedpace.compute.interrupts import MASKS
 from fedpace.compute.memory import keep_freed
 from fedpace.compute.process import NoWorkerError, Worker
 from fedpace.compute.protocol import Request, Task, on_gpu
+from fedpace.compute.sharing import divide, use_in_turn
 from fedpace.compute.worker import Order, work
 from fedpace.local import SGD
 
@@ -40,7 +41,7 @@ class PackedTask:
         try:
             data = cloudpickle.dumps(task)
         except Exception as failure:  # whatever its parts raise
-            raise _not_sent(_line(failure)) from failure
+            raise _not_sent(one_line(failure)) from failure
         self._memory = Sent(len(data))
         self._memory.buffer[:] = data
 
@@ -57,9 +58,14 @@ class Spawn:
     def __init__(self, task: Task) -> None:
         if multiprocessing.current_process().daemon:
             raise NoWorkerError("a daemonic process cannot start worker processes")
-        self.task, self.parcel = task, PackedTask(task)
+        self.task, self.parcel, self.processes = task, PackedTask(task), 1
         if MASKS:
             resource_tracker.ensure_running()  # were it started with a worker, it would let Ctrl-C through to that
+
+    def divide_gpus(self, workers: int) -> None:
+        """Before the first is started: memory of a GPU is divided among all that use it."""
+        if on_gpu(self.task):
+            self.processes = divide(workers)
 
     @cached_property
     def sample(self) -> bytes | None:
@@ -69,7 +75,7 @@ class Spawn:
         self, models: Arena, results: Arena, together: bool, others: Iterable[Worker], number: int
     ) -> Worker:
         """A worker; of `others` it has nothing."""
-        turn = number if on_gpu(self.task) else None
+        turn = (number, self.processes) if on_gpu(self.task) else None
         context = multiprocessing.get_context("spawn")
         mine, theirs = context.Pipe()
         process = context.Process(
@@ -112,19 +118,22 @@ class SpawnedWorker(Worker):
 
 
 def begin(
-    parcel: PackedTask, models: Arena, results: Arena, orders: Connection, together: bool, turn: int | None
+    parcel: PackedTask,
+    models: Arena,
+    results: Arena,
+    orders: Connection,
+    together: bool,
+    turn: tuple[int, int] | None,
 ) -> None:
-    """In the new process: take the task, say so or why not, and work; `turn` chooses among several GPUs."""
+    """In the new process: take the task, say so or why not, and work; `turn`: number and count of those on GPUs."""
     keep_freed()
     with suppress(OSError):  # the connection is closed
         try:
             if turn is not None:
-                from fedpace.compute.device import use_in_turn
-
-                use_in_turn(turn)
+                use_in_turn(*turn)
             task = parcel.opened()
         except Exception as failure:
-            orders.send((_line(failure), None))
+            orders.send((one_line(failure), None))
             return
         orders.send(("", sample(task)))
         work(task, models, results, orders, together)
@@ -157,6 +166,7 @@ def _not_sent(reason: str) -> NoWorkerError:
     return NoWorkerError(f"the task cannot be sent to a worker process ({reason})")
 
 
-def _line(failure: Exception) -> str:
+def one_line(failure: Exception) -> str:
+    """Its kind and the first line of what it says."""
     said = str(failure).strip().splitlines()
     return f"{type(failure).__name__}: {said[0]}" if said else type(failure).__name__

@@ -31,6 +31,8 @@ class WorkerGroup:
     def __init__(self, task: Task, workers: int, together: bool, method: str, memory: int = 0) -> None:
         self.task, self.together, self.busy, self.parent = task, together, False, os.getpid()
         self.method, self._how, self.memory = method, METHODS[method](task), memory
+        if isinstance(self._how, Spawn):
+            self._how.divide_gpus(workers)
         size_bytes = (task.layout.size + memory) * 8
         self.depth = orders_per_worker(size_bytes, together)
         kind = self._how.memory

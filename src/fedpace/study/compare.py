@@ -109,7 +109,7 @@ def all_runs(
         return setup.run(row, folders[row], rows[row], seed)
 
     found: dict[tuple[str, int], StudyRun] = {}
-    with processes(do, min(workers, len(jobs))) as pool:
+    with processes(do, min(workers, len(jobs)), gpu=setup.on_gpu) as pool:
         for job, bare in _answers(pool, jobs):
             found[job] = with_algorithm(bare, rows[job[0]])
             if told is not None:

@@ -256,7 +256,7 @@ def _all_points(
         if told is not None:
             told(point, len(points) - len(running), sampler.trials)
 
-    with processes(job, workers, ray=ray) as pool:
+    with processes(job, workers, ray=ray, gpu=job.setup.on_gpu) as pool:
         while True:
             for settings in _asked(sampler, pool.count - len(running)):
                 points.append(Point(settings))

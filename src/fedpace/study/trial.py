@@ -8,6 +8,7 @@ from typing import Any
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute import Task
+from fedpace.compute.protocol import on_gpu
 from fedpace.errors import DivergedError, StalledError, require, require_count
 from fedpace.experiment import booked, simulate, with_client_metric
 from fedpace.plug_ins import PLACE
@@ -82,6 +83,10 @@ class Setup:
     watch: Callable[[], Sequence[Observer]] = tuple  # observers, new for each run
     stopped_is_over: bool = False
     made_by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # places of own functions, by row
+
+    @property
+    def on_gpu(self) -> bool:
+        return on_gpu(self.task(self.seeds[0]))
 
     def run(self, row: str, folder: str, algorithm: Algorithm, seed: int) -> StudyRun:
         """From the store, or new; the partial run if it diverged or stalled.."""

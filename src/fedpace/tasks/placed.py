@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,9 +59,14 @@ class Placed:
     """Samples on a device as far as its room for data goes, the last used ones; on the host as they are."""
 
     def __init__(self, device: Device) -> None:
-        self.device, self._room = device, device.data_bytes
+        self.device = device
         self._held: dict[Hashable, Resident] = {}
         self._used = 0
+
+    @cached_property
+    def _room(self) -> int:
+        """Found with the first data: by then it is known how many processes share the device."""
+        return self.device.data_bytes
 
     def __call__(self, key: Hashable, find: Callable[[], Examples]) -> Examples:
         """The samples named `key`, which `find` has."""
