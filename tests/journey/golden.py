@@ -136,6 +136,7 @@ VARIANTS: dict[str, Variant] = {name: Variant(name) for name in algorithms.__all
     "fedbaca+literal": Variant("fedbaca", {"mode": "literal"}),
     "fedbaca+tau_down": Variant("fedbaca", {"tau_down": 9.0, "tau": 9.0, "over_n": True}),
     "lag+ps": Variant("lag", {"rule": "ps", "lipschitz": 0.25}),
+    "two_way+ef": Variant("two_way", {"memory": "ef", "codec": "entropy:1.59"}),
     # eps: with AMSGrad's default of two_way an entry that another processor's rounding swaps in a top-k is a full step
     "two_way+ef21": Variant(
         "two_way", {"memory": "ef21", "codec": "topk:1/4", "down_codec": "topk:1/4", "eps": 1e-3}
