@@ -14,9 +14,7 @@ class GroupFiles(NamedTuple):
 
     limit: str
     used: str
-    files: tuple[
-        str, str
-    ]  # in memory.stat: copies of files, which the system drops when it needs their memory
+    files: tuple[str, str]  # in memory.stat: copies of files, dropped when their memory is needed
 
 
 VERSION_1 = GroupFiles(

@@ -183,9 +183,8 @@ class Accelerator(Device):
 
     def upload(self, array: npt.NDArray[Any]) -> Tensor:
         own = np.ascontiguousarray(array)
-        return self.place(
-            torch.from_numpy(own if own.flags.writeable else own.copy())
-        )  # torch warns of others
+        writeable = own if own.flags.writeable else own.copy()  # torch warns of others
+        return self.place(torch.from_numpy(writeable))
 
     def download(self, tensor: Tensor) -> npt.NDArray[Any]:
         buffer = self._pinned(tensor)
