@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fedpace.reproduce import pictures as draw
@@ -22,6 +23,7 @@ from fedpace.reproduce.two_way_goal import (
     skipped,
 )
 from fedpace.reproduce.two_way_judging import (
+    DOWN,
     EVERY,
     LAST,
     PLACES,
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def tables(edition: str, results: Results) -> list[Table]:
-    judged = ["two_way", UNTUNED, *EVERY]
+    judged = ["two_way", UNTUNED, *EVERY, *(f"{method}{DOWN}" for method in PUBLISHED)]
     found = [_goals(results), _ahead(results)]
     found += [
         _table(results, f"Tuning: {bed}", list(tuned(edition, bed)), tuning, bed) for bed in beds(edition)
@@ -113,7 +115,7 @@ def _ahead_of_base(results: Results, label: str, where: list[str]) -> list[str]:
 
 
 def _table(results: Results, title: str, labels: list[str], named: Any, where: str) -> Table:
-    header = ("", "accuracy %", "up MB", "down MB", "skipped", "seeds")
+    header = ("", "accuracy %", "up MB", "down MB", "fired up", "fired down", "seeds")
     rows = [
         (label, *_line(results, named(where, label))) for label in labels if results.have(named(where, label))
     ]
@@ -126,8 +128,9 @@ def _line(results: Results, name: str) -> tuple[str, ...]:
         for side in ("up", "down")
     )
     accuracy = results.final(name, last=LAST)
-    waited = results.spread(name, skipped).mean
-    return f"{accuracy:.2f}", f"{up:.2f}", f"{down:.2f}", f"{waited:.1%}", str(len(results.of(name)))
+    fired = [results.spread(name, partial(skipped, side=side)).mean for side in SIDES]
+    shares = [f"{share:.1%}" for share in fired]
+    return f"{accuracy:.2f}", f"{up:.2f}", f"{down:.2f}", *shares, str(len(results.of(name)))
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:

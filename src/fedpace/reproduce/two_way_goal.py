@@ -154,5 +154,6 @@ def _lazy(results: Results, bed: str) -> Finding:
     return Finding(claim, OWN, text, comparisons=comparisons, family="lazy uplink")
 
 
-def skipped(outcome: Any) -> float:
-    return float(outcome.traffic["up"]["firing_rate"])
+def skipped(outcome: Any, side: str = "up") -> float:
+    """The share of frames in which a lazy rule acted."""
+    return float(outcome.traffic.get(side, {}).get("firing_rate", 0.0))

@@ -10,7 +10,8 @@ The procedure, written down before the judged runs were made:
    It is shown as it comes, too, for those who tune nothing.
 3. The published two-way methods are tuned with their own codecs, at a ratio that gives them no fewer bytes than
    `two_way`, on the first two of those seeds. So are the published methods that compress one way or none, which send
-   as many bytes as `two_way` in their first rounds: they are run, and tuned, for so many.
+   as many bytes as `two_way` in their first rounds: they are run, and tuned, for so many. The published two-way methods
+   are also run with a threshold on the downlink, at the settings chosen without it.
 4. All are judged once, on ten seeds from `JUDGED_FROM` on, which no page has shown before.
 """
 
@@ -78,10 +79,11 @@ UPLINKS: Mapping[str, Mapping[str, Any]] = {
     "error feedback": {"codec": "entropy:1.59", "memory": "ef"},
     "dithered": {"codec": "dithered:1.59", "memory": "none"},
 }
-SERVERS = {
-    "iid": (0.01, SMALL_EPS),
-    "two shards": (0.003, "FedAdam, eps 1e-7"),
-}  # of two_way: chosen, committed
+# of two_way: chosen, committed
+SERVERS = {"iid": (0.01, SMALL_EPS), "two shards": (0.003, "FedAdam, eps 1e-7")}
+DOWN = (
+    ", tau_down 0.9"  # a published method whose server repeats, or adds to, the model it sent before (line 7)
+)
 TOP = {"codec": "topk:1/24"}
 LINKS: Mapping[str, Mapping[str, Any]] = {
     "FedNLAA": {"tau": 0.3},
@@ -213,8 +215,14 @@ def _judged(edition: str, place: str, known: Results) -> dict[str, Algorithm]:
     """What is judged at a place, as far as its settings are known."""
     chosen = {method: grid_of(edition, tuned_at(place), method).chosen(known) for method in EVERY}
     chosen["two_way"] = grid_of(edition, tuned_at(place), "uplink").chosen(known)
+    rules = {method: cell.algorithm for method, cell in chosen.items() if cell is not None}
+    lazy_down = {
+        f"{method}{DOWN}": replace(rules[method], down=replace(rules[method].down, tau=0.9, max_staleness=10))
+        for method in PUBLISHED
+        if method in rules
+    }
     untuned = {UNTUNED: algorithms.two_way(**_scaled(PLACES[place].work, edition))}
-    return untuned | {method: cell.algorithm for method, cell in chosen.items() if cell is not None}
+    return untuned | rules | lazy_down
 
 
 def _scaled(given: Mapping[str, Any], edition: str) -> dict[str, Any]:
