@@ -1,6 +1,6 @@
 """Federated LoRA: `peft` adapters on a `transformers` model, and only the adapters travel.
 
-    pip install peft transformers
+    pip install 'fedpace[lora]'
     python examples/lora.py
 
 The model is a small GPT-2, randomly initialised: nothing is downloaded. Four clients learn to continue sequences that
@@ -61,4 +61,4 @@ if __name__ == "__main__":
     try:
         main()
     except ImportError as missing:
-        sys.exit(f"this example needs peft and transformers: {missing}")
+        sys.exit(f"this example needs fedpace[lora]: {missing}")

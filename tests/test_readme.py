@@ -104,6 +104,13 @@ def test_the_page_of_evidence_counts_the_verdicts_of_every_experiment() -> None:
     assert all(f"`{name}`" in page for name in set(reproduce.NAMES) - judged)
 
 
+def test_the_evidence_leads_to_every_table_and_figure_and_names_no_number_of_seeds_that_goes_stale() -> None:
+    [evidence] = re.findall(r"\*\*Evidence\.\*\*.*?\n\n", README, re.DOTALL)
+    assert "(docs/results/coverage.md)" in evidence
+    for text in (evidence, (ROOT / "docs" / "evidence.md").read_text().partition("\n## ")[0]):
+        assert not re.search(r"\b(two|three|four|five|ten) seeds\b", text)
+
+
 def test_the_rows_of_speed_are_those_of_the_page() -> None:
     """The README shows some columns of some rows of the full table."""
     page = (ROOT / "docs" / "speed.md").read_text()

@@ -14,7 +14,7 @@ import numpy as np
 
 from fedpace.algorithm import Algorithm
 from fedpace.citations import papers
-from fedpace.compute import Task, engine
+from fedpace.compute import Task, engine, processes_of, rounding_of
 from fedpace.compute.footprint import footprint, require_memory, spill_folder
 from fedpace.compute.personal import personal_task
 from fedpace.errors import InterruptedRun, known_parameters, require
@@ -114,7 +114,7 @@ def simulate(
     label = f"{algorithm.name or 'custom'} on {task.name}, {task.clients} clients"
     told = (history, *observers, stopping, each_client, *logged.observers(f"{label}, seed {seed}", rounds))
     reporter = Reporter(told, task, every(evaluate_every), rounds, algorithm.per_tensor, stopping.spent)
-    processes = workers if compute == "pool" else 1
+    processes = processes_of(compute, task, workers, algorithm.local)
     needed = footprint(algorithm, task, rounds, processes, alike=population is None)
     spill = spill_folder(needed, spill)
     require_memory(needed, spilled=spill is not None)
@@ -191,6 +191,8 @@ def booked(
     initial: InitialLike | None = None,
     client_metrics_every: int | None = None,
     personalise: int | None = None,
+    compute: str = "auto",
+    workers: int = 1,
     **_: object,
 ) -> Booked:
     """What the run store is told of a run with these arguments."""
@@ -201,6 +203,8 @@ def booked(
     }
     if rules := _rules(stop, evaluate_every).repeatable:
         asked["stop"] = rules
+    if differs := rounding_of(compute, personal_task(task, algorithm, seed), workers, algorithm.local):
+        asked["compute"] = differs
     asked |= _measured(client_metrics_every, personalise)
     start = start_of(initial, task, seed)
     known = {"papers": [paper.key for paper in papers(algorithm)], "partition": partition(task)}

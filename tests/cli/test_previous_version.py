@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,19 @@ def test_its_runs_make_a_report(fedpace: Any, old_home: Path, tmp_path: Path) ->
     made = fedpace("report", "finished", "-o", page)
     assert made.code == 0, made.err
     assert "fedbaca" in page.read_text(encoding="utf-8")
+
+
+def test_its_run_that_names_the_former_mode_opens(fedpace: Any, old_home: Path, tmp_path: Path) -> None:
+    """`mode=as_published`, today `realisable`, in the arguments that a run is made from again."""
+    with closing(sqlite3.connect(old_home / "runs.sqlite")) as store, store:
+        ((given,),) = store.execute("select arguments from runs where name = 'finished'")
+        named = json.dumps([*json.loads(given), "--set", "mode=as_published"])
+        store.execute("update runs set arguments = ? where name = 'finished'", [named])
+    assert "as_published" in fedpace("runs", "show", "finished").out
+    shown = fedpace("resume", "finished")
+    assert shown.code == 0 and "fedbaca on digits" in shown.out, shown.err
+    assert '"as_published" is now called "realisable"' in shown.err
+    assert fedpace("report", "finished", "-o", tmp_path / "page.html").code == 0
 
 
 def test_its_checkpoint_is_refused_in_one_line(fedpace: Any, old_home: Path) -> None:

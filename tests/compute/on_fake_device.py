@@ -71,8 +71,8 @@ class Pretended(Accelerator):
             yield
 
     @contextmanager
-    def session(self, what: str) -> Iterator[None]:
-        with Device.session(self, what):
+    def session(self, what: str, lower: str = "") -> Iterator[None]:
+        with Device.session(self, what, lower):
             yield
 
     def counted(self) -> dict[str, int]:

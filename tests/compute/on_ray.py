@@ -27,7 +27,7 @@ ALGORITHMS = {
     "scaffold": algorithms.scaffold(**ROUNDS),
     "ca2fl": algorithms.ca2fl(**COMMON, epochs=1, buffer=3, concurrency=5),
     "defedavg_niid": algorithms.defedavg_niid(**COMMON, steps=4, draws=3),
-    "two_way": algorithms.two_way(**ROUNDS),
+    "two_way": algorithms.two_way(memory="ef", **ROUNDS),
 }
 
 

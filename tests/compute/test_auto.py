@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
 
 import fedpace
 from fedpace import algorithms, tasks
 from fedpace.compute import ENGINES, engine, pins, workers
 from fedpace.compute.auto import choose, expected_steps, solve_s
+from fedpace.compute.device import device
 from fedpace.compute.pins import Pin
 from fedpace.errors import ConfigError
 from fedpace.local import SGD
@@ -87,6 +89,24 @@ def test_a_pin_is_followed_by_the_work_it_is_for(digits: tasks.LoadedTask) -> No
     pins.keep(digits, LONG, Pin("inline", 1))
     assert choose(digits, 2, LONG) == Pin("inline", 1)
     assert choose(digits, 2, SHORT) == Pin("vectorised", 3)
+
+
+def test_a_pin_is_for_its_device_and_precision(
+    digits: tasks.LoadedTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the default device it says nothing, as before there were others."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    pins.keep(digits, SHORT, Pin("pool", 3))
+    plain, usual = pins.kind(digits, SHORT), digits.device
+    for place in (device("cuda:1"), device("cpu", "bf16")):
+        monkeypatch.setattr(digits, "device", place)
+        assert pins.find(digits, SHORT) is None
+        assert pins.kind(digits, SHORT) == plain + place.label
+        pins.keep(digits, SHORT, Pin("vectorised", 1))
+        assert pins.find(digits, SHORT) == Pin("vectorised", 1)
+    monkeypatch.setattr(digits, "device", usual)
+    assert pins.find(digits, SHORT) == Pin("pool", 3)
 
 
 def test_a_damaged_file_of_pins_pins_nothing(digits: tasks.LoadedTask) -> None:

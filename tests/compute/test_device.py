@@ -18,7 +18,7 @@ from torch import nn
 import fedpace
 from fedpace import algorithms, tasks
 from fedpace.cli import main
-from fedpace.compute import auto, cluster
+from fedpace.compute import auto, cluster, engine
 from fedpace.compute.arena import Arena, Inherited, Library
 from fedpace.compute.device import Device, device
 from fedpace.compute.pins import Pin
@@ -229,10 +229,10 @@ def own(precision: str = "float32") -> tasks.OwnTask:
     return tasks.from_torch(network, nn.CrossEntropyLoss(), data, data[0], precision=precision)
 
 
-def update(task: tasks.TorchTask, scale: float = 1.0) -> np.ndarray:
+def update(task: tasks.TorchTask, scale: float = 1.0, compute: str = "inline") -> np.ndarray:
     local = SGD(0.1 * scale, steps=4, batch_size=5)
     start = task.initial(0)
-    return task.solve(Request(0, 0, start, 0, local, 4, seed=0, data=0))
+    return engine(compute, task).result(Request(0, 0, start, 0, local, 4, seed=0, data=0))
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
@@ -250,7 +250,8 @@ def test_a_task_says_its_precision() -> None:
     assert task.solving == "autograd steps, bf16"
 
 
-def test_small_gradients_survive_half_precision() -> None:
+@pytest.mark.parametrize("compute", ["inline", "vectorised"])
+def test_small_gradients_survive_half_precision(compute: str) -> None:
     """A loss of 1e-7 has gradients that fp16 cannot hold; scaled up they are what they were."""
     small = nn.Linear(4, 3)
     data = (torch.randn(8, 4), torch.arange(8) % 3)
@@ -259,7 +260,7 @@ def test_small_gradients_survive_half_precision() -> None:
         return 1e-7 * nn.functional.cross_entropy(output, target)
 
     exact, rough = (
-        update(tasks.from_torch(small, loss, [data], data, precision=precision), scale=1e7)
+        update(tasks.from_torch(small, loss, [data], data, precision=precision), 1e7, compute)
         for precision in ("float32", "fp16")
     )
     assert np.linalg.norm(rough - exact) < 0.02 * np.linalg.norm(exact)
@@ -306,6 +307,25 @@ def test_memory_that_runs_out_says_what_to_lower() -> None:
     )
     with pytest.raises(RuntimeError, match="other"), Device().session("x"):
         raise RuntimeError("something other")
+
+
+def full(*_: Any) -> None:
+    torch.empty(1 << 60)
+
+
+@pytest.mark.parametrize("evaluate", ["evaluate", "evaluate_clients", "training_loss"])
+def test_an_evaluation_without_memory_advises_what_it_depends_on(
+    evaluate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """batch_size is local training's alone."""
+    for task in (own(), tasks.load("digits", clients=2)):
+        monkeypatch.setattr(task, "_show", full)
+        with pytest.raises(OutOfMemory) as error:
+            getattr(task, evaluate)(task.initial(0))
+        assert str(error.value) == (
+            "cpu is out of memory in evaluation, which takes up to 500 samples at a time: "
+            "lower --workers or the model's size, or ask for precision bf16"
+        )
 
 
 # ------------------------------------------------------------------------ checkpoints

@@ -30,6 +30,7 @@ ALGORITHMS: dict[str, Callable[[], Algorithm]] = {
     "favano": lambda: algorithms.favano(client_lr=0.1, steps=6, batch_size=8, clients_per_round=3),
     "quafl": lambda: algorithms.quafl(client_lr=0.1, steps=6, batch_size=8, clients_per_round=3),
     "two_way": lambda: algorithms.two_way(**SYNCHRONOUS),
+    "two_way, error feedback": lambda: algorithms.two_way(memory="ef", **SYNCHRONOUS),
 }
 ROUNDS = 5
 

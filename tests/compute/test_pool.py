@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.compute.marked import SIZE, Marks, ask, expected
 
-from fedpace.compute import Request, engine, workers
+from fedpace.compute import Request, engine, queues, workers
 from fedpace.compute.pool import Job, Pool, Waiting
 from fedpace.errors import ConfigError, FedpaceError
 
@@ -114,7 +114,7 @@ def test_forgotten_requests_are_not_solved(tmp_path: Path) -> None:
 
 def test_more_results_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Computed ahead as far as the memory goes; asked for in the opposite order, all are right."""
-    monkeypatch.setattr(workers, "AHEAD_BYTES", 1)
+    monkeypatch.setattr(queues, "AHEAD_BYTES", 1)
     pool = Pool(Marks(), 2)
     room = pool._group.results.free
     requests = [ask(client, start=np.full(SIZE, client / 7)) for client in range(3 * room)]
@@ -133,7 +133,7 @@ def test_failures_make_room_once(monkeypatch: pytest.MonkeyPatch) -> None:
         if request.client < 4:
             raise ValueError("no")
 
-    monkeypatch.setattr(workers, "AHEAD_BYTES", 1)
+    monkeypatch.setattr(queues, "AHEAD_BYTES", 1)
     pool = Pool(Marks(before), 2)
     room = pool._group.results.free
     requests = [ask(client) for client in range(3 * room)]

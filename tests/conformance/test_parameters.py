@@ -79,7 +79,7 @@ OWN = {
     "fedrep": {"head_epochs"},
     "mf_ca2fl": {"quantize_fresh"},
     "lag": {"rule", "lipschitz"},
-    "two_way": {"pace", "first", "newest", "per_tensor", "server_opt"},
+    "two_way": {"pace", "first", "newest", "per_tensor", "server_opt", "skip"},
 }
 
 

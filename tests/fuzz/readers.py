@@ -8,6 +8,8 @@ import numpy as np
 
 from fedpace.link import (
     EF21,
+    Accumulate,
+    AdaptiveThreshold,
     Averaged,
     Codec,
     CompressedModel,
@@ -59,6 +61,8 @@ UPLINKS: tuple[Uplink, ...] = (
     EF21(ScaledSign()),
     EControl(TopK(0.3)),
     Averaged(0.5, ErrorFeedback(TopK(0.3))),
+    Accumulate(1.2, ErrorFeedback(TopK(0.3))),
+    AdaptiveThreshold(0.3, Accumulate(1.2, ErrorFeedback(TopK(0.3)))),
     Lazy("nla", 0.5),
     Lazy("aa", 0.5, link=ErrorFeedback(TopK(0.3))),
     Lazy("nla", 0.5, link=EF21(TopK(0.3))),

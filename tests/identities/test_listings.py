@@ -7,7 +7,7 @@ Nothing of `fedpace.link` is used here: compressors, judgement, memories and the
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -135,7 +135,7 @@ def model_sent(down, theta, server, threshold, n):
     if server.raw is None and not down.literal:
         server.raw = server.held = theta
         return theta
-    return down.sent(theta, server, threshold("down " + down.rule, n), "judged")
+    return down.sent(theta, server, threshold("down " + down.rule, n), down.memory)
 
 
 UP = {"nla": 0.9, "aa": 0.6}
@@ -211,14 +211,20 @@ def test_algorithm_3(name, rule, codec, memory, mode, cohorts):
 
 @COHORTS
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("memory", ["judged", "fresh"])
 @pytest.mark.parametrize("codec", COMPRESSORS)
 @pytest.mark.parametrize(("name", "rule"), [("fedbnlaca", "nla"), ("fedbaca", "aa")])
-def test_algorithm_2(name, rule, codec, mode, cohorts):
-    """Line 7 too: the model is judged on its way down (Examples 3 and 6); thresholds as printed, C / (alpha n)."""
-    listing, down = (Listing(rule, mode == "literal", "judged", COMPRESSORS[codec]) for _ in range(2))
+def test_algorithm_2(name, rule, codec, memory, mode, cohorts):
+    """Line 7 too: the model is judged on its way down (Examples 3 and 6); thresholds as printed, C / (alpha n).
+
+    `memory` is the clients'; the server's is the listing's.
+    """
+    listing = Listing(rule, mode == "literal", memory, COMPRESSORS[codec])
+    down = replace(listing, memory="judged")
     theta = algorithm_3(listing, printed, cohorts, down)
     taus = {"tau": CONSTANTS[rule], "tau_down": CONSTANTS["down " + rule], "over_n": True, "alpha": 0.5}
-    compare(made(name, rule, mode, cohorts, codec=codec, down_codec=codec, **taus), listing, theta, down)
+    algorithm = {"codec": codec, "down_codec": codec, "memory": memory, **taus}
+    compare(made(name, rule, mode, cohorts, **algorithm), listing, theta, down)
 
 
 def test_the_memory_of_the_listing_is_the_default():

@@ -136,7 +136,11 @@ VARIANTS: dict[str, Variant] = {name: Variant(name) for name in algorithms.__all
     "fedbaca+literal": Variant("fedbaca", {"mode": "literal"}),
     "fedbaca+tau_down": Variant("fedbaca", {"tau_down": 9.0, "tau": 9.0, "over_n": True}),
     "lag+ps": Variant("lag", {"rule": "ps", "lipschitz": 0.25}),
-    "two_way+ef21": Variant("two_way", {"memory": "ef21", "codec": "topk:1/4", "down_codec": "topk:1/4"}),
+    "two_way+ef": Variant("two_way", {"memory": "ef", "codec": "entropy:1.59"}),
+    # eps: with AMSGrad's default of two_way an entry that another processor's rounding swaps in a top-k is a full step
+    "two_way+ef21": Variant(
+        "two_way", {"memory": "ef21", "codec": "topk:1/4", "down_codec": "topk:1/4", "eps": 1e-3}
+    ),
     "two_way+tau": Variant("two_way", {"tau": 1.5, "tau_down": 0.2, "codec": "topk:1/4"}),
     "two_way+ef21+tau": Variant("two_way", {"memory": "ef21", "tau": 1.0, "codec": "quant:4"}),
     "two_way+buffered": Variant("two_way", {"pace": "buffered", "buffer": 3, "concurrency": 5}),

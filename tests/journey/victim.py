@@ -51,7 +51,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "replayed": lambda: algorithms.autonomous_fedgm(steps=3, history=4),
     "compressed": lambda: algorithms.fedcams(steps=3, clients_per_round=5, codec=TopK(ratio=0.05)),
     "lazy": lambda: algorithms.fednlaca(steps=3, clients_per_round=5, codec=TopK(ratio=0.05), tau=0.3),
-    "two way": lambda: algorithms.two_way(steps=3),
+    "two way": lambda: algorithms.two_way(steps=3, memory="ef"),
 }
 
 

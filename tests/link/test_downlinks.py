@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from fedpace import algorithms
 from fedpace.check import check_downlink
 from fedpace.errors import ConfigError, FrameError
 from fedpace.link import (
@@ -131,6 +132,29 @@ def test_a_compressed_model_is_reused_under_nla():
     models, server = received(CompressedModel(Dense(), "nla", 0.3), np.full(2, 1.25), 2, first=np.ones(2))
     np.testing.assert_array_equal(models, [(1, 1), (1.5, 1.5)])
     assert server.kinds() == ["DENSE", "SKIP", "DENSE"]
+
+
+def test_a_compressed_model_is_reused_for_max_staleness_rounds_at_most():
+    """The model stands still; a client that comes later has as long from its own first contact on."""
+    for bound, kinds in ((None, ["SKIP"] * 6), (2, ["SKIP", "SKIP", "DENSE"] * 2)):
+        link = CompressedModel(Dense(), "nla", 0.3, max_staleness=bound)
+        _, server = received(link, np.ones(2), 6, first=np.ones(2))
+        assert server.kinds() == ["DENSE", *kinds]
+        for _ in range(4):
+            server.retrieve(5)
+            server.publish(np.ones(2))
+        assert server.kinds()[7:] == ["DENSE", *kinds[:3]]
+
+
+def test_max_staleness_reaches_the_downlink_in_the_realisable_mode():
+    """To the letter there is no bound; without a lazy downlink nothing is said of one, as in runs of version 0.1."""
+    assert algorithms.fedbnlaca(tau_down=1.5, max_staleness=7).down.max_staleness == 7
+    assert algorithms.fedbaca(tau_down=0.5).down.max_staleness == 10
+    with pytest.warns(UserWarning, match="simulation only"):
+        assert algorithms.fedbnlaca(tau_down=1.5, mode="literal").down.max_staleness is None
+    assert "max_staleness" not in repr(algorithms.fedbnlaca().down)
+    with pytest.raises(ConfigError, match="without max_staleness"):
+        algorithms.fedbnlaca(tau_down=1.5, max_staleness=None)
 
 
 # ---------------------------------------------------------------- difference

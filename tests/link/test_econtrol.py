@@ -125,5 +125,5 @@ def test_two_way_takes_both():
         algorithms.two_way(memory="econtrol", tau=0.5)
     with pytest.raises(ConfigError, match="newest must be 1 with tau > 0"):
         algorithms.two_way(newest=0.5, tau=0.5)
-    with pytest.raises(ConfigError, match="ef, ef21, econtrol or none"):
+    with pytest.raises(ConfigError, match="auto, none, ef, ef21 or econtrol"):
         algorithms.two_way(memory="fresh")

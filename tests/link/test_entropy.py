@@ -15,7 +15,7 @@ from fedpace import algorithms
 from fedpace.algorithms.parameters import codec_of
 from fedpace.check import check_codec
 from fedpace.errors import ConfigError, FrameError
-from fedpace.link import EntropyCoded, Plain
+from fedpace.link import Accumulate, EntropyCoded, ErrorFeedback, Plain, Quantize, RandK
 from fedpace.link.codecs import levels
 from fedpace.link.codecs.entropy import (
     BLOCK,
@@ -308,3 +308,16 @@ def test_levels_that_lie_in_the_decoded_vector_are_those_of_an_array_of_their_ow
     (apart, _), (within, _) = read(frame, (3000,)), read(frame, (3000,), in_place=True)
     assert within.q.dtype == dtype and apart.q.dtype == np.int16
     np.testing.assert_array_equal(within.q, apart.q)
+
+
+def test_two_way_remembers_errors_only_where_they_do_not_average_out():
+    """Unbiased codecs need no memory; biased ones, and uploads that are skipped, do."""
+    dithered, entropy = EntropyCoded(1.59), EntropyCoded(1.59, dither=False)
+    assert algorithms.two_way().up == Plain(dithered)
+    assert algorithms.two_way(codec=RandK(0.25)).up == Plain(RandK(0.25))
+    assert algorithms.two_way(codec=entropy).up == ErrorFeedback(entropy)
+    assert algorithms.two_way(codec=Quantize(4, stochastic=False)).up == ErrorFeedback(
+        Quantize(4, stochastic=False)
+    )
+    assert algorithms.two_way(tau=1.2).up == Accumulate(1.2, ErrorFeedback(dithered))
+    assert algorithms.two_way(memory="ef").up == ErrorFeedback(dithered)

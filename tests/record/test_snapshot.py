@@ -13,7 +13,17 @@ import pytest
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.compute import Inline
-from fedpace.link import EF21, Averaged, EControl, ErrorFeedback, Lazy, Quantize, TopK
+from fedpace.link import (
+    EF21,
+    Accumulate,
+    AdaptiveThreshold,
+    Averaged,
+    EControl,
+    ErrorFeedback,
+    Lazy,
+    Quantize,
+    TopK,
+)
 from fedpace.local import SGD
 from fedpace.pace import Buffered
 from fedpace.random import stream
@@ -60,6 +70,10 @@ CASES: dict[str, Algorithm] = {name: named(name) for name in algorithms.__all__}
     "EF21, asynchronous": over(EF21(TopK(ratio=0.4))),
     "EControl of running means, asynchronous": over(Averaged(0.5, EControl(TopK(ratio=0.4)))),
     "lazy EF21, asynchronous": over(Lazy("nla", tau=0.5, link=EF21(TopK(ratio=0.4)))),
+    "accumulated, asynchronous": over(Accumulate(1.2, ErrorFeedback(TopK(ratio=0.4)))),
+    "adaptive threshold, asynchronous": over(
+        AdaptiveThreshold(0.3, Accumulate(1.2, ErrorFeedback(TopK(ratio=0.4))))
+    ),
     "random rounding, asynchronous": over(Quantize(bits=4)),
 }
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from fedpace.errors import ConfigError
-from fedpace.reproduce import evidence, page
+from fedpace.reproduce import NAMES, evidence, experiment, page
 from fedpace.reproduce.comparison import Comparison, above, as_cheap, cheaper, no_worse, to_target
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Verdict, judged, not_run
 from fedpace.reproduce.judgement import settled
+from fedpace.reproduce.results import Results
 
 from .conftest import outcome, results
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 
 def sides(*differences: float, margin: float | None = None) -> Comparison:
@@ -120,6 +126,38 @@ def test_not_worse_than_allows_the_margin() -> None:
     assert found.difference.mean == pytest.approx(0.1)
 
 
+def test_an_interval_of_a_claim_about_accuracy_and_bytes_is_one_of_points() -> None:
+    points, count = sides(2.0, 2.1, 2.2), sides(10_000.0, 30_000.0, 20_000.0)
+    [found] = settled("quick", [claim(points, replace(count, what="bytes up: a, b"))])
+    assert found.interval == points.interval
+    assert found.p == count.p > (points.p or 0)
+    [only] = settled("quick", [claim(replace(count, what="bytes up: a, b"))])
+    assert only.interval == count.interval
+
+
+def test_parts_of_one_figure_or_table_are_corrected_together() -> None:
+    """Panels, data sets and splits: Holm counts all claims of Figure 1."""
+    close = sides(1.0, 2.0, 0.5, 1.5)
+    alone, *_ = settled("quick", [claim(close, family="Figure 1b")])
+    parts = [
+        claim(close, name=name, family=name) for name in ("Figure 1b", "Figure 1(c, d)", "Figure 1, T 1000")
+    ]
+    assert [found.p for found in settled("quick", parts)] == pytest.approx([3 * (alone.p or 0)] * 3)
+    other = settled("quick", [*parts, claim(close, name="d", family="Figure 10")])
+    assert other[-1].p == alone.p
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*/*-claims.csv")), ids=lambda path: path.parent.name)
+def test_committed_families_are_figures_tables_and_theorems(path: Path) -> None:
+    edition = path.name.removesuffix("-claims.csv")
+    known = evidence.from_csv(path.read_text(encoding="utf-8"))
+    papers = [f.claim for f in evidence.read_verdicts(path.parent)[edition] if f.source == "paper"]
+    families = {known[claim][0] for claim in papers if claim in known}
+    assert [
+        name for name in families if not re.fullmatch(r"(Figure|Table|Theorem)s? \d+(, \d+)*", name)
+    ] == []
+
+
 # ------------------------------------------------------------------------------------ recomputed from the CSV
 
 
@@ -166,3 +204,26 @@ def test_a_page_shows_the_verdicts_it_was_given_anew(halves, kept, nobody, tmp_p
     written.write_text(before.replace("✔ reproduced", "✘ contradicted"))
     page.rejudge(tmp_path / "halves", "quick")
     assert written.read_text() == before
+
+
+def test_a_claim_that_came_after_a_page_is_listed_as_not_run(halves, kept, nobody, tmp_path) -> None:
+    from fedpace.reproduce.run import run_all
+
+    written = page.write(halves, "quick", run_all(halves, "quick", 1, kept, 1, nobody), tmp_path, "")
+    before = halves.procedure.findings
+    later = replace(
+        halves.procedure,
+        findings=lambda *asked: [*before(*asked), not_run("a later claim", "Figure 2", "soon.")],
+    )
+    first, second = page.rejudge(tmp_path / "halves", "quick", replace(halves, procedure=later))
+    assert (first.verdict, second.verdict) == (Verdict.REPRODUCED, Verdict.NOT_RUN)
+    assert "| a later claim | Figure 2 |  | – not run |" in written.read_text()
+    assert len(evidence.read_verdicts(tmp_path / "halves")["quick"]) == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_committed_verdicts_list_every_claim_of_their_experiment(name: str) -> None:
+    """Else: fedpace reproduce NAME --verdicts."""
+    for edition, committed in evidence.read_verdicts(RESULTS / name).items():
+        named = [found.claim for found in experiment(name).procedure.findings(edition, Results())]
+        assert [claim for claim in named if claim not in {found.claim for found in committed}] == []

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fedpace.random import stream
-from fedpace.reproduce import ca2fl_accuracy, ca2fl_sensitivity, ca2fl_two_bits, fedgm_family, fedgm_vgg
+from fedpace.reproduce import (
+    ca2fl_accuracy,
+    ca2fl_sensitivity,
+    ca2fl_two_bits,
+    defedavg_cifar,
+    defedavg_table1,
+    fedgm_family,
+    fedgm_vgg,
+)
 from fedpace.reproduce.ca2fl_methods import L2
 from fedpace.reproduce.experiment import Finding, Verdict
 from fedpace.reproduce.judgement import settled
@@ -130,3 +140,51 @@ def test_one_distribution_of_delays_for_all_clients_is_said_to_be_worse(
         made[f"{method} Mc=20 M=10 5 for all"] = flat(same)
     found = judged(ca2fl_sensitivity.findings("quick", results(made)), "5 for all")
     assert found.verdict is verdict
+
+
+def test_delays_are_those_of_the_preset_on_both_pages_that_train() -> None:
+    """s + |N(0, 1)|: the printed staleness decides between the two readings of the text."""
+    assert {cell.population for cell in ca2fl_accuracy.cells("quick", Results())} == {presets.ca2fl()}
+    usual = [c for c in ca2fl_sensitivity.cells("quick", Results()) if c.name.endswith("U(0,5)")]
+    assert {cell.population for cell in usual} == {presets.ca2fl()}
+
+
+def test_pictures_have_the_curves_of_heterogeneity_and_of_delays() -> None:
+    """Figures 1 (c), 3 (a) and 1 (d), 5."""
+    made = results({f"CA2FL, alpha {alpha}": flat(0.5) for alpha in ca2fl_accuracy.ALPHAS})
+    panel = ca2fl_accuracy.pictures("quick", made)["heterogeneity"].axes[0]
+    assert [line.get_label() for line in panel.lines] == ["Dirichlet 0.3", "Dirichlet 0.1"]
+    slots = {f"CA2FL Mc=20 M=10 {delays}": flat(0.5) for delays in ("U(0,5)", "U(0,1)", "5 for all")}
+    panel = ca2fl_sensitivity.pictures("quick", results(slots))["distributions"].axes[1]
+    assert [line.get_label() for line in panel.lines] == ["s: U(0,5)", "s: U(0,1)", "s: 5 for all"]
+    assert ca2fl_sensitivity.pictures("quick", Results()) == {}
+
+
+# --------------------------------------------------------------------------------- DeFedAvg on CIFAR-10
+
+
+def test_the_pair_on_cifar_is_run_only_by_name_at_the_published_rates() -> None:
+    pair = [cell for cell in defedavg_table1.cells("quick", Results()) if "CIFAR-10" in cell.name]
+    assert [cell.name for cell in pair] == [defedavg_cifar.name_of(m) for m in ("FedAvg", "DeFedAvg")]
+    assert all(cell.long and cell.task.name == "cifar10" for cell in pair)
+    assert [(c.algorithm.server_opt.lr, c.algorithm.local.lr) for c in pair] == [(1.0, 0.01), (1.0, 0.05)]
+    assert [cell.population.mode for cell in pair] == ["serial", "overlap"]
+
+
+@pytest.mark.parametrize(("steps", "verdict"), [(40, Verdict.REPRODUCED), (4, Verdict.CONTRADICTED)])
+def test_the_pair_on_cifar_is_judged_when_it_was_run(steps: int, verdict: Verdict) -> None:
+    made = {
+        defedavg_cifar.name_of(method): [outcome([0.1] * (took + seed % 2) + [0.5]) for seed in range(5)]
+        for method, took in (("FedAvg", steps), ("DeFedAvg", 12))
+    }
+    found = judged(defedavg_table1.findings("quick", results(made)), "CIFAR-10, iid")
+    assert (found.verdict, found.family) == (verdict, "Table 1")
+    assert defedavg_table1.tables("quick", results(made))[-1].rows[0][0] == "FedAvg"
+
+
+def test_the_published_pair_is_that_of_the_papers_tables() -> None:
+    published = Path(__file__).parents[1] / "data" / "published"
+    with open(published / "defedavg-table-1.csv", newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if (row["setting"], row["dataset"]) == ("iid", "cifar10")]
+    seconds = {row["algorithm"].split("-")[0]: float(row["seconds"]) for row in rows if row["n"] == "10"}
+    assert {method: seconds[method] for method in defedavg_cifar.SECONDS} == defedavg_cifar.SECONDS

@@ -156,3 +156,14 @@ def test_a_seed_that_chose_a_setting_is_not_judged(halves, kept, nobody, tmp_pat
 
 def _rounds(made: Outcome) -> tuple[float, ...]:
     return (float(made.steps),)
+
+
+def test_a_run_that_two_grids_share_is_run_and_counted_once(kept) -> None:
+    """two_way's server is chosen among the runs of the other methods' grids."""
+    from fedpace.reproduce import experiment
+
+    jobs = tuning_jobs(experiment("two-way-defaults"), "quick", kept)
+    shared = [
+        grid for grid in experiment("two-way-defaults").procedure.grids("quick") if "two_way" in grid.name
+    ]
+    assert shared and len({kept.path(*job) for job in jobs}) == len(jobs)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from fedpace import simulate, tasks
 from fedpace.reproduce import two_way_bits
 from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way_budgets import seconds_on_a_link, to_target
-from fedpace.reproduce.two_way_cells import BASELINES, DataSplit
-from fedpace.reproduce.two_way_tuned import ALL, EVERYWHERE, TUNED, cells, grids, ran, tuned
+from fedpace.reproduce.two_way_cells import BASELINES, METHODS, DataSplit
+from fedpace.reproduce.two_way_tuned import ALL, EVERYWHERE, FIGURES, TUNED, cells, grids, ran, tuned
 
 from .conftest import outcome, results
 
@@ -36,22 +37,110 @@ def test_server_rates_are_smaller_where_steps_adapt() -> None:
     assert rates[", eps 1e-07, b1 0"] == pytest.approx(0.01)
 
 
-def test_tuned_cells_are_judged_once_all_of_a_place_are_there() -> None:
-    made = results({tuned(IID, method): [outcome([0.5])] for method in TUNED})
-    assert ran(made, IID, "FedAMS") == tuned(IID, "FedAMS")
-    assert ran(Results(), IID, "FedAMS") == "Fashion-MNIST iid FedAMS"
+def test_a_tuned_cell_is_not_compared_with_one_that_is_not() -> None:
+    made = results({tuned(IID, method): [outcome([0.5])] for method in ("FedAMS", "FedCAMS 1/8")})
+    assert ran(made, IID, "FedAMS", "FedCAMS 1/8") == {m: tuned(IID, m) for m in ("FedAMS", "FedCAMS 1/8")}
+    assert ran(made, IID, "FedAMS", "two_way 1/8") == {
+        m: f"Fashion-MNIST iid {m}" for m in ("FedAMS", "two_way 1/8")
+    }
+
+
+def test_every_method_of_a_comparison_is_tuned_with_the_same_grid() -> None:
+    sizes = {
+        method: [
+            len(grid.others) * len(grid.rates) for grid in grids("quick") if grid.name == tuned(IID, method)
+        ]
+        for method in TUNED
+    }
+    assert sizes["FedCAMS 1/8"] == sizes["two_way 1/8"] == sizes["FedAMS"] == [12]
+    names = {cell.name: cell for cell in cells("quick", Results(choices=CHOICES))}
+    ours = names[tuned(IID, "two_way 1/8")].algorithm
+    assert (ours.down.codec.ratio, ours.up.codec.ratio, ours.per_tensor) == (1 / 8, 1 / 8, False)
+    assert {names[tuned(IID, m)].algorithm.up.tau for m in ("FedACA 1/8", "FedBACA 1/8")} == {1.0}
+    assert tuned(DataSplit("MNIST", "iid", ALL), "FedAvg") in names
+
+
+def test_first_models_are_sent_whole_by_all_methods_or_none() -> None:
+    known = Results(
+        choices={grid.name: (grid.rates[0], grid.others[-1]) for grid in two_way_bits.grids("quick")}
+    )
+    links = [cell.algorithm.down for cell in two_way_bits.cells("quick", known)]
+    assert {link.first for link in links if hasattr(link, "first")} == {"dense"}
+
+
+def test_the_downlinks_rule_fires_where_it_has_a_threshold() -> None:
+    """Algorithm 2, line 7: by NLA the client keeps its model, by AA two models are added."""
+    task = tasks.load("digits", 10, "iid", "mlp:16", 0)
+    work = {"client_lr": 0.05, "steps": 5, "batch_size": 32, "clients_per_round": 5}
+    for method in ("FedBNLACA 1/8, tau_down 0.9", "FedBACA 1/8, tau_down 0.9"):
+        made = simulate(METHODS[method](0.03, work), task, rounds=8, seed=0)
+        assert made.traffic["down"]["firing_rate"] > 0.05
+
+
+# ------------------------------------------------------------------------------------ claims at equal bytes
+
+
+def at_place(place: DataSplit, rate: float) -> dict[str, list[Outcome]]:
+    """All methods of a place; the paper's are better, and their rules fire in this share of uploads."""
+
+    def runs(accuracy: float, fired: float) -> list[Outcome]:
+        traffic = {side: {"firing_rate": fired} for side in ("up", "down")}
+        return [outcome([accuracy + seed / 1000] * 6, traffic=traffic) for seed in range(5)]
+
+    rivals = {tuned(place, method): runs(0.5, 0.0) for method in BASELINES}
+    methods = ("FedNLAA", "FedACA 1/8", "FedBACA 1/8")
+    return rivals | {tuned(place, method): runs(0.6, rate) for method in methods}
+
+
+@pytest.mark.parametrize(("rate", "verdict"), [(0.5, Verdict.REPRODUCED), (0.001, Verdict.NOT_TESTED)])
+def test_a_method_whose_rule_never_fired_was_not_tested(rate: float, verdict: Verdict) -> None:
+    """FedNLAA is FedAMS then, FedACA is FedCAMS; FedBACA compresses both ways in every message and is judged."""
+    found = settled("quick", two_way_bits.findings("quick", results(at_place(IID, rate))))
+    rows = [f for f in found if f.claim.endswith("(Fashion-MNIST, iid)") and "equal bytes" in f.claim]
+    by_method = {f.claim.split()[0]: f for f in rows}
+    assert len(rows) == 3
+    assert {by_method[m].verdict for m in ("FedNLAA", "FedACA")} == {verdict}
+    assert by_method["FedBACA"].verdict is Verdict.REPRODUCED
+    assert ("without AA" in by_method["FedBACA"].ours) == (rate < 0.01)
+
+
+def test_bytes_up_and_both_ways_are_one_claim_of_one_figure() -> None:
+    [found] = [
+        f
+        for f in two_way_bits.findings("quick", results(at_place(IID, 0.5)))
+        if f.claim.startswith("FedBACA 1/8 is more accurate") and f.comparisons and "bytes" in f.claim
+    ]
+    assert len({one.what for one in found.comparisons}) == 2 * len(BASELINES)
+    assert found.family == "Figure 9"
+    assert FIGURES[DataSplit("MNIST", "non-iid", ALL)] == "Figure 8"
+
+
+def test_a_tiny_ratio_is_shown_with_what_it_costs() -> None:
+    made = {}
+    for method in ("FedBACA", "FedBNLACA"):
+        for ratio, accuracy in (("1/8", 0.7), ("1/128", 0.3)):
+            traffic = {"up": {"firing_rate": 0.0}}
+            made[f"Fashion-MNIST iid {method} {ratio}"] = [
+                outcome([accuracy + seed / 1000] * 4, traffic=traffic) for seed in range(5)
+            ]
+    [found] = [
+        f
+        for f in settled("quick", two_way_bits.findings("quick", results(made)))
+        if "1/128" in f.claim and f.comparisons
+    ]
+    assert (found.verdict, found.source) == (Verdict.REPRODUCED, "own")
+    assert "every evaluation: 5 of 5" in found.note
 
 
 def test_fewer_bytes_to_the_target_are_a_ratio_of_costs() -> None:
     def runs(steps: int) -> list[Outcome]:
-        return [outcome([0.1] * (steps + seed) + [0.9] * 20) for seed in range(5)]
+        traffic = {"up": {"firing_rate": 0.0}}
+        return [outcome([0.1] * (steps + seed) + [0.9] * 20, traffic=traffic) for seed in range(5)]
 
     def verdict(ours: int) -> Verdict:
         made = {f"Fashion-MNIST iid {method}": runs(40) for method in BASELINES}
         made["Fashion-MNIST iid FedBACA 1/8"] = runs(ours)
-        return settled("quick", [to_target(results(made), IID, "FedBACA 1/8", "both ways", "Figure 2")])[
-            0
-        ].verdict
+        return settled("quick", [to_target(results(made), IID, "FedBACA 1/8", "Figure 2")])[0].verdict
 
     assert verdict(10) is Verdict.REPRODUCED
     assert verdict(80) is Verdict.CONTRADICTED

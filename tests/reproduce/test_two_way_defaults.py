@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from fedpace.reproduce.finished_runs import FinishedRuns
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import read_choices
 from fedpace.reproduce.two_way_defaults import tables
 from fedpace.reproduce.two_way_goal import LAZIEST, findings
 from fedpace.reproduce.two_way_judging import (
@@ -20,15 +22,17 @@ from fedpace.reproduce.two_way_judging import (
     ONE_WAY_ROUNDS,
     PLACES,
     PUBLISHED,
+    SERVERS,
     TUNED_ON,
     UNCOMPRESSED,
+    UNTUNED,
+    UPLINK_ON,
     grid_of,
     grids,
     judging,
     tuned_at,
 )
 from fedpace.reproduce.two_way_study import (
-    BASE,
     CHOSEN,
     CODECS,
     DEFAULTS,
@@ -43,6 +47,7 @@ from fedpace.reproduce.two_way_study import (
 )
 
 PLACE = next(iter(PLACES))
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 
 def outcome(accuracy: float) -> Outcome:
@@ -61,12 +66,17 @@ def known(method: str, *accuracies: float) -> Results:
 
 
 def judged_cells(results: Results) -> dict[str, Cell]:
-    return {cell.name: cell for cell in cells("quick", results) if cell.name.startswith("judging")}
+    """Those that wait for a choice."""
+    return {
+        cell.name: cell
+        for cell in cells("quick", results)
+        if cell.name.startswith("judging") and not cell.name.endswith(UNTUNED)
+    }
 
 
 def test_the_defaults_are_those_that_were_studied() -> None:
     assert algorithms.two_way() == algorithms.two_way(**DEFAULTS)
-    assert {**BASE, **VARIED[CHOSEN]} == DEFAULTS and CHOSEN in EVERYWHERE
+    assert set(CHOSEN) <= set(EVERYWHERE)
 
 
 def test_a_method_is_judged_at_the_best_of_its_settings_once_all_are_known() -> None:
@@ -77,21 +87,31 @@ def test_a_method_is_judged_at_the_best_of_its_settings_once_all_are_known() -> 
 
 
 def test_two_way_takes_the_server_of_the_best_uncompressed_run_of_its_split() -> None:
-    """And nothing else of it: links are its own, and it is not run in any grid."""
-    grid = grid_of("quick", PLACE, "two_way")
-    rules = [cell.algorithm for cell in grid.cells()]
-    assert {rule.name for rule in rules} == {"fedavg", "fedams", "fedadam", "fedyogi"}
-    results = known("two_way", *(0.5 + 0.01 * (rule.name == "fedyogi") for rule in rules))
-    found = judged_cells(results)[judging(PLACE, "two_way")]
-    chosen = next(rule for rule in rules if rule.name == "fedyogi")
-    assert found.algorithm == algorithms.two_way(server_opt=chosen.server_opt, **PLACES[PLACE].work)
-    assert judging("MNIST, two shards", "two_way") not in judged_cells(results)
+    """The committed choice among all uncompressed runs is what its uplinks are tried, and it is judged, with."""
+    choices = read_choices(RESULTS / "two-way-defaults", "quick")
+    for split, (rate, method) in SERVERS.items():
+        place = f"Fashion-MNIST, {split}"
+        grid = grid_of("quick", place, "two_way")
+        assert {cell.algorithm.name for cell in grid.cells()} == {"fedavg", "fedams", "fedadam", "fedyogi"}
+        assert choices[grid.name] == (rate, method)
+        chosen = grid.cell(rate, method)
+        assert chosen is not None
+        for cell in grid_of("quick", place, "uplink").cells():
+            assert cell.algorithm.server_opt == chosen.algorithm.server_opt
+
+
+def test_two_way_is_judged_with_the_better_of_its_uplinks() -> None:
+    found = judged_cells(known("uplink", 0.7, 0.8))
+    assert set(found) == {judging(PLACE, "two_way"), judging("MNIST, iid", "two_way")}
+    assert {cell.algorithm.up for cell in found.values()} == {algorithms.two_way().up}
+    other = judged_cells(known("uplink", 0.8, 0.7)).values()
+    assert {cell.algorithm.up for cell in other} == {algorithms.two_way(codec="entropy:1.59").up}
 
 
 def test_settings_are_chosen_on_fashion_mnist_alone_and_on_no_judged_seed() -> None:
     assert {grid.name.split(":")[0] for grid in grids("quick")} == {tuned_at(place) for place in PLACES}
     tried = {seed for grid in grids("quick") for seed in grid.seeds}
-    assert tried == set(TUNED_ON["two shards"]) and len(TUNED_ON["two shards"]) >= 4
+    assert tried == {*TUNED_ON["two shards"], *UPLINK_ON} and len(TUNED_ON["two shards"]) >= 4
     judged = judged_cells(known("FedAMS", 0.7, 0.8, 0.6)).values()
     kept = FinishedRuns.of("two-way-defaults", "quick", tuned_on=frozenset(tried))
     for cell in judged:

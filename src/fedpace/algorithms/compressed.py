@@ -94,14 +94,16 @@ def _compressed(given: CompressedUplink, rule: str) -> Lazy:
 def _down(given: TwoWayLinks, rule: str) -> CompressedModel:
     """The listing's downlink: it compresses the model itself."""
     read = reading(given["mode"], rule, given["reference"], warn=False)
+    tau = _threshold(given, "tau_down")
     return CompressedModel(
         codec_of(given["down_codec"]),
         rule,
-        _threshold(given, "tau_down"),
+        tau,
         read.first,
         "raw" if read.reference == "raw" else "held",
         given["over_n"],
         given["clients_per_round"] if given["over_n"] else None,
+        given["max_staleness"] if read.bounded and tau else None,
     )
 
 

@@ -37,11 +37,13 @@ class Experiment:
 
     def about(self) -> dict[str, str]:
         """What decides the outcome."""
+        from fedpace.compute import rounding_of
         from fedpace.record.run.evaluation import every
         from fedpace.record.store.identity import identity
 
         options = {"rounds": self.how["rounds"], "evaluate_every": every(self.how["evaluate_every"])}
-        options |= {"compute": "vectorised"} if self.how["compute"] == "vectorised" else {}
+        differs = rounding_of(self.how["compute"], self.task, self.how["workers"], self.algorithm.local)
+        options |= {"compute": differs} if differs else {}
         return identity(self.algorithm, self.task, self.population, self.seed, **options, keep_models=False)
 
 

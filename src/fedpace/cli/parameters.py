@@ -55,6 +55,7 @@ MEANINGS = {
     "server_lr": "server learning rate; a list for the stages of multistage algorithms",
     "server_opt": "a server rule such as Momentum(lr=1); none: AMSGrad",
     "server_period": "seconds between server steps; none: the fastest client's cycle",
+    "skip": "share of uploads to skip, in (0, 0.5]: each client adapts its own tau; none or 0: tau is fixed",
     "spill": "folder for the cache, instead of main memory",
     "staleness": "staleness weighting: none, poly[:a], hinge[:a[:b]]",
     "steps": "local steps: a number, or one per client; none: by epochs",

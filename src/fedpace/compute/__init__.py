@@ -15,25 +15,52 @@ from fedpace.compute.inline import Inline
 from fedpace.compute.memory import keep_freed
 from fedpace.compute.pins import Pin
 from fedpace.compute.protocol import Engine, Request, Task, memory_size
+from fedpace.compute.together import rounding
 from fedpace.errors import require_count, unknown
 from fedpace.local import SGD
 
 ENGINES = ("auto", "inline", "pool", "vectorised", "ray")
 
-__all__ = ["ENGINES", "Engine", "Inline", "Request", "Task", "engine"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Inline",
+    "Request",
+    "Task",
+    "chosen",
+    "engine",
+    "processes_of",
+    "rounding_of",
+]
 
 
 def engine(name: str, task: Task, workers: int = 1, local: SGD | None = None) -> Engine:
     """The engine of that name for a task; `auto` also looks at the local rule."""
-    if name not in ENGINES:
-        raise unknown("compute", name, ENGINES)
-    require_count(workers, "workers")
+    pick = chosen(name, task, workers, local)
     keep_freed()
-    chosen = Pin(name, workers) if name != "auto" else choose(task, workers, local)
-    made = _pool(chosen, task, local) if _has_workers(chosen) else _alone(chosen.engine, task, chosen.workers)
+    made = _pool(pick, task, local) if _has_workers(pick) else _alone(pick.engine, task, pick.workers)
     if solving := getattr(task, "solving", ""):
         made.name += f", {solving}"
     return made
+
+
+def chosen(name: str, task: Task, workers: int = 1, local: SGD | None = None) -> Pin:
+    """The engine that this name stands for, and its workers."""
+    if name not in ENGINES:
+        raise unknown("compute", name, ENGINES)
+    require_count(workers, "workers")
+    return choose(task, workers, local) if name == "auto" else Pin(name, workers)
+
+
+def rounding_of(name: str, task: Task, workers: int = 1, local: SGD | None = None) -> str:
+    """`Engine.rounding` of the engine of that name, which is not made for it."""
+    return rounding(task, together=chosen(name, task, workers, local).engine == "vectorised")
+
+
+def processes_of(name: str, task: Task, workers: int = 1, local: SGD | None = None) -> int:
+    """Worker processes on this machine of the engine of that name; 1: it has none, or one."""
+    pick = chosen(name, task, workers, local)
+    return pick.workers if _has_workers(pick) else 1
 
 
 def _has_workers(chosen: Pin) -> bool:

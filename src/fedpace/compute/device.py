@@ -32,6 +32,7 @@ PRECISIONS: dict[str, torch.dtype | None] = {
 }
 DATA_SHARE = 0.5  # of a device's free memory, divided by its processes, for training and test data
 MODEL_SHARE = 0.25  # of the same, for model versions; two are held however large they are
+LOWER = "batch_size, --workers or the model's size"  # what the memory of local training depends on
 
 
 class Device:
@@ -157,17 +158,16 @@ class Device:
             yield
 
     @contextmanager
-    def session(self, what: str) -> Iterator[None]:
+    def session(self, what: str, lower: str = LOWER) -> Iterator[None]:
         """Around the work for one session; memory that runs out is an error that says what to lower."""
         try:
             yield
         except (RuntimeError, MemoryError) as error:
             if not _is_out_of_memory(error):
                 raise
-            raise OutOfMemory(self._advice(what)) from error
+            raise OutOfMemory(self._advice(what, lower)) from error
 
-    def _advice(self, what: str) -> str:
-        lower = "batch_size, --workers or the model's size"
+    def _advice(self, what: str, lower: str) -> str:
         other = "" if self._lower is not None else ", or ask for precision bf16"
         return f"{self.name} is out of memory in {what}: lower {lower}{other}"
 
@@ -199,9 +199,8 @@ class Accelerator(Device):
 
     def upload(self, array: npt.NDArray[Any]) -> Tensor:
         own = np.ascontiguousarray(array)
-        return self.place(
-            torch.from_numpy(own if own.flags.writeable else own.copy())
-        )  # torch warns of others
+        writeable = own if own.flags.writeable else own.copy()  # torch warns of others
+        return self.place(torch.from_numpy(writeable))
 
     def download(self, tensor: Tensor) -> npt.NDArray[Any]:
         buffer = self._pinned(tensor)
@@ -294,9 +293,9 @@ class Accelerator(Device):
             torch.mps.set_rng_state(state)
 
     @contextmanager
-    def session(self, what: str) -> Iterator[None]:
+    def session(self, what: str, lower: str = LOWER) -> Iterator[None]:
         chosen = torch.cuda.device(self.torch) if self.type == "cuda" else nullcontext()
-        with chosen, deterministic(), super().session(what):
+        with chosen, deterministic(), super().session(what, lower):
             yield
 
 

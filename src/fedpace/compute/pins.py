@@ -1,7 +1,7 @@
 """Choices that `fedpace bench tune` measured and pinned, for `auto` to follow.
 
-A pin belongs to a kind of work: task, model, local rule and the versions of what computes. It lives in
-`tuned.json` in FEDPACE_HOME; without that file nothing is pinned.
+A pin belongs to a kind of work: task, model, local rule, the versions of what computes, device and precision. It
+lives in `tuned.json` in FEDPACE_HOME; without that file nothing is pinned.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def kind(task: Task, local: SGD) -> str:
     work = f"steps={local.steps} epochs={local.epochs} batch_size={local.batch_size}"
     rule = f"momentum={local.momentum} prox_mu={local.prox_mu} clip={local.clip}"
     versions = " ".join(f"{name}={_version(name)}" for name in COMPUTES)
-    return f"{task.name} {model} parameters={task.layout.size} {work} {rule} {versions}"
+    where = getattr(getattr(task, "device", None), "label", "")
+    return f"{task.name} {model} parameters={task.layout.size} {work} {rule} {versions}{where}"
 
 
 def find(task: Task, local: SGD | None) -> Pin | None:

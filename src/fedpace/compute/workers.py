@@ -11,12 +11,10 @@ from fedpace.compute.arena import Arena, Library
 from fedpace.compute.forked import Fork
 from fedpace.compute.process import Worker
 from fedpace.compute.protocol import Task, on_gpu
+from fedpace.compute.queues import orders_per_worker, waiting_results
 from fedpace.compute.spawned import Spawn
 from fedpace.errors import unknown
 
-AHEAD_BYTES = 1 << 28  # of finished results that wait to be asked for
-MAX_AHEAD = 1024
-SMALL_BYTES = 1 << 20  # a vector up to this size means short sessions
 CHOICE = "FEDPACE_START_METHOD"
 METHODS: dict[str, type[Fork] | type[Spawn]] = {"spawn": Spawn}
 if hasattr(os, "fork"):
@@ -36,12 +34,11 @@ class WorkerGroup:
         if isinstance(self._how, Spawn):
             self._how.divide_gpus(workers)
         size_bytes = (task.layout.size + memory) * 8
-        self.depth = 32 if together else 8 if size_bytes <= SMALL_BYTES else 2
-        under_way = workers * self.depth
-        room = min(MAX_AHEAD, max(2 * under_way, AHEAD_BYTES // size_bytes))
+        self.depth = orders_per_worker(size_bytes, together)
         kind = self._how.memory
-        self.models = Library(Arena(3 * under_way + 1, size_bytes, kind))  # start, correction and memory
-        self.results = Arena(room, size_bytes, kind)
+        under_way = 3 * workers * self.depth  # start, correction and memory of each order
+        self.models = Library(Arena(under_way + 1, size_bytes, kind))
+        self.results = Arena(waiting_results(size_bytes, workers, together), size_bytes, kind)
         self.numbers = count()
         self.workers: list[Worker] = []
         try:

@@ -14,6 +14,7 @@ from fedpace.link.downlinks.full import Full, as_downlink
 from fedpace.link.downlinks.lazy_model import LazyModel
 from fedpace.link.protocol import Codec, Context, Downlink, ExactEntries, Uplink
 from fedpace.link.uplinks.accumulate import Accumulate
+from fedpace.link.uplinks.adaptive_threshold import AdaptiveThreshold
 from fedpace.link.uplinks.averaged import Averaged
 from fedpace.link.uplinks.econtrol import EControl
 from fedpace.link.uplinks.ef21 import EF21
@@ -29,6 +30,7 @@ __all__ = [
     "CONTROL",
     "EF21",
     "Accumulate",
+    "AdaptiveThreshold",
     "Averaged",
     "Codec",
     "CompressedModel",

@@ -25,7 +25,8 @@ class Codec(Protocol):
     """A map from a vector to the exact bytes that cross the link. `len(frame)` is the cost.
 
     A codec may say more of itself: `contraction(size)` and `omega(size)` are bounds that `fedpace.check` measures,
-    and the answers of `ExactEntries` let a downlink set entries instead of adding to them.
+    `unbiased` that errors have mean zero and are independent between frames, and the answers of `ExactEntries` let a
+    downlink set entries instead of adding to them.
     """
 
     def bind(self, layout: Layout) -> Self:
@@ -84,6 +85,11 @@ def require_contractive(codec: Codec, what: str) -> None:
     claim = getattr(codec, "contraction", None)
     if claim is not None and claim(sum(getattr(codec, "groups", ())) or 2) is None:
         raise ConfigError(f"{what} must contract; got {codec!r}, which is unbiased instead")
+
+
+def is_unbiased(codec: Codec) -> bool:
+    """Whether errors average out over the clients of a step; of a codec that does not say, they do not."""
+    return bool(getattr(codec, "unbiased", False))
 
 
 def bound(link: LinkOrCodec, layout: Layout) -> LinkOrCodec:

@@ -18,7 +18,7 @@ from fedpace.reproduce.experiment import (
     Table,
     compared,
     judged,
-    not_run,
+    none_run,
     reproduction,
 )
 from fedpace.reproduce.outcome import Outcome
@@ -110,19 +110,18 @@ def _shifted(row: Row) -> str:
 
 
 def findings(edition: str, results: Results) -> list[Finding]:
-    if not results.have(*(_shifted(row) for row in ROWS)):
-        return [not_run("staleness over (Mc, M) and delay distributions", "Tables 4, 5")]
-    return [
+    found = [
         _exact(results),
         *(_printed(results, row) for row in ROWS),
         *(_largest(results, row) for row in ROWS if row.largest is not None),
         _scale(results),
     ]
+    return found if results.have(*(_shifted(row) for row in ROWS)) else none_run(found)
 
 
 def _exact(results: Results) -> Finding:
     runs = [(row, run) for row in ROWS for run in results.of(_shifted(row))]
-    off = max(abs(run.mean_staleness / row.exact - 1) for row, run in runs)
+    off = max((abs(run.mean_staleness / row.exact - 1) for row, run in runs), default=0.0)
     ok = all(
         0
         <= row.exact - run.mean_staleness

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fedpace.reproduce import defedavg_cells
+from fedpace.reproduce import defedavg_cifar as cifar
 from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, cheaper, times
 from fedpace.reproduce.defedavg import (
     CENSORED,
@@ -24,7 +27,6 @@ from fedpace.reproduce.defedavg_cells import (
     METHODS,
     TITLES,
     cap_s,
-    cells,
     grids,
     name,
     numbers,
@@ -43,6 +45,10 @@ if TYPE_CHECKING:
 PUBLISHED = SCALES["full"].target
 
 
+def cells(edition: str, known: Results) -> list[Cell]:
+    return [*defedavg_cells.cells(edition, known), *cifar.cells(edition)]
+
+
 # ------------------------------------------------------------------------------------------- judgement
 
 
@@ -53,7 +59,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
         *(_ratio(edition, results, split) for split in METHODS),
         _fedbuff(edition, results),
         _saves(results),
-        not_run("the same on CIFAR-10", "DeFedAvg fastest in all 8 cells", "runs of hours each."),
+        *cifar.findings(edition, results),
     ]
 
 
@@ -79,7 +85,7 @@ def _fastest(edition: str, results: Results, split: str) -> Finding:
             "classes it holds, so there is no bias to pay for. The table has 2n active clients too (FedBuff 2n)."
         )
     comparisons = tuple(_sooner(edition, results, split, OURS, m, n) for n in done for m in rivals)
-    return Finding(claim, published, ours, note=note, comparisons=comparisons, family=f"Table 1, {split}")
+    return Finding(claim, published, ours, note=note, comparisons=comparisons, family="Table 1")
 
 
 def _done(results: Results, split: str) -> list[int]:
@@ -114,7 +120,7 @@ def _ratio(edition: str, results: Results, split: str) -> Finding:
     ours = ", ".join(f"{_quotient(edition, results, split, n)} (n = {n})" for n in done)
     comparisons = tuple(_sooner(edition, results, split, OURS, "FedAvg", n) for n in done)
     note = "tested: longer at every n. How many times as long depends on network and target: shown only."
-    return Finding(claim, published, ours, note=note, comparisons=comparisons, family=f"Table 1, {split}")
+    return Finding(claim, published, ours, note=note, comparisons=comparisons, family="Table 1")
 
 
 def _quotient(edition: str, results: Results, split: str, n: int) -> str:
@@ -142,7 +148,7 @@ def _fedbuff(edition: str, results: Results) -> Finding:
         else ""
     )
     comparisons = tuple(_order(edition, results, n) for n in done)
-    return Finding(claim, published, ours, note=note, comparisons=comparisons, family="Table 1, noniid")
+    return Finding(claim, published, ours, note=note, comparisons=comparisons, family="Table 1")
 
 
 def _order(edition: str, results: Results, n: int) -> Comparison:
@@ -185,7 +191,7 @@ def tables(edition: str, results: Results) -> list[Table]:
             [_line(edition, results, split, method) for method in methods],
         )
         for split, methods in METHODS.items()
-    ]
+    ] + cifar.tables(results)
 
 
 def _line(edition: str, results: Results, split: str, method: str) -> tuple[str, ...]:

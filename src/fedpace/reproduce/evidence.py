@@ -81,13 +81,18 @@ def write_verdicts(folder: Path, edition: str, findings: Sequence[Finding]) -> N
     files.write(folder / VERDICTS, (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def rejudged(folder: Path, edition: str) -> list[Finding]:
-    """The committed claims of an edition, their verdicts recomputed from the CSV beside them."""
+def rejudged(folder: Path, edition: str, named: Sequence[Finding] = ()) -> list[Finding]:
+    """The committed claims of an edition, their verdicts recomputed from the CSV beside them.
+
+    Of the claims that the experiment names, those that came after the page was made are added as they are: not run.
+    """
     path = folder / table_name(edition)
     if not path.exists():
         raise ConfigError(f"{path} must exist to judge from it; run `fedpace reproduce {folder.name}` first")
     known = from_csv(path.read_text(encoding="utf-8"))
-    return settled(edition, [_with(finding, known) for finding in read_verdicts(folder).get(edition, [])])
+    committed = read_verdicts(folder).get(edition, [])
+    later = [finding for finding in named if finding.claim not in {one.claim for one in committed}]
+    return settled(edition, [*(_with(finding, known) for finding in committed), *later])
 
 
 def _with(finding: Finding, known: Evidence) -> Finding:

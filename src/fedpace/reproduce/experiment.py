@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -129,8 +129,19 @@ def judged(ok: bool) -> Verdict:
     return Verdict.REPRODUCED if ok else Verdict.CONTRADICTED
 
 
+def family_of(name: str) -> str:
+    """A figure or table is one family: "Figure 1(c, d)" and "Table 1, iid" are parts of Figure 1 and Table 1."""
+    part = re.match(r"(Figure|Table) \d+", name)
+    return part[0] if part else name
+
+
 def not_run(claim: str, published: str, why: str = "") -> Finding:
     return Finding(claim, published, "", Verdict.NOT_RUN, why)
+
+
+def none_run(findings: Sequence[Finding]) -> list[Finding]:
+    """The same claims before their cells have been run."""
+    return [replace(not_run(finding.claim, finding.published), source=finding.source) for finding in findings]
 
 
 def not_tested(claim: str, published: str, ours: str, why: str) -> Finding:

@@ -13,7 +13,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import above, final_accuracy, no_worse, training_loss
-from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, not_run, reproduction
+from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, family_of, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tuning import Grid
@@ -171,7 +171,7 @@ def _below(results: Results, where: int | str, figure: str) -> Finding:
         figure,
         f"{ends[0]:.4f} against {ends[1]:.4f}",
         comparisons=(above(results, names[1], names[0], training_loss),),
-        family=figure,
+        family=family_of(figure),
     )
 
 
@@ -193,7 +193,7 @@ def _ordered(results: Results, claim: str, figure: str, names: Sequence[str], no
         f"{first:.2f} % against {second:.2f} %",
         note=note,
         comparisons=(above(results, names[0], names[1], final_accuracy(LAST)),),
-        family=figure,
+        family=family_of(figure),
     )
 
 
@@ -209,7 +209,7 @@ def _loss(results: Results, where: int | str, figure: str) -> Finding:
         f"{ours:.2f} % against {ideal:.2f} %: {ideal.mean - ours.mean:.2f} points",
         note=f"tested: not more than {MODERATE:g} points, a margin of ours; the paper has curves only.",
         comparisons=(no_worse(results, name, IDEAL, final_accuracy(LAST), MODERATE),),
-        family=figure,
+        family=family_of(figure),
     )
 
 

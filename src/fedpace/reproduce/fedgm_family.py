@@ -10,7 +10,7 @@ from fedpace.reproduce import fedgm_vgg as vgg
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import above, final_accuracy, training_loss
-from fedpace.reproduce.experiment import Finding, Procedure, Table, not_run, reproduction
+from fedpace.reproduce.experiment import Finding, Procedure, Table, family_of, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, family_rule, settings
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tuning import Grid
@@ -113,7 +113,7 @@ def _above(results: Results, alpha: float, method: str, others: tuple[str, ...],
     comparisons = tuple(
         above(results, _best(alpha, method), _best(alpha, name), final_accuracy(LAST)) for name in others
     )
-    return Finding(claim, published, ours, comparisons=comparisons, family=published.split(":")[0])
+    return Finding(claim, published, ours, comparisons=comparisons, family=family_of(published))
 
 
 def _training(results: Results, alpha: float) -> Finding:
@@ -124,7 +124,7 @@ def _training(results: Results, alpha: float) -> Finding:
         return not_run(claim, figure)
     ours = ", ".join(f"{m} {results.spread(name, training_loss):.4f}" for m, name in names.items())
     lower = tuple(above(results, names["FedAvg"], names[method], training_loss) for method in below)
-    return Finding(claim, figure, ours, comparisons=lower, family=figure)
+    return Finding(claim, figure, ours, comparisons=lower, family=family_of(figure))
 
 
 def tables(edition: str, results: Results) -> list[Table]:

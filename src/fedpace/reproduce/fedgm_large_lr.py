@@ -10,7 +10,7 @@ from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, above, cheaper, final_accuracy, no_worse, times
-from fedpace.reproduce.experiment import Finding, Procedure, Table, not_run, reproduction
+from fedpace.reproduce.experiment import Finding, Procedure, Table, none_run, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
@@ -53,11 +53,14 @@ def _slow(name: str) -> str:
 
 def findings(edition: str, results: Results) -> list[Finding]:
     names = [*(f"FedAvg rate {eta}" for eta in FEDAVG), *(f"FedGM rate {eta}" for eta in FEDGM)]
-    if not results.have(*names):
-        return [not_run("large server rates", "Figures 5-7")]
     checks = (_unstable, _diverges, _sustains, _early, _late)
     found = [*(check(results) for check in checks), _faster(edition, results)]
+    if not results.have(*names):
+        found = none_run(found)
     return [*found, _at_the_papers_rate(results)] if edition == "quick" else found
+
+
+LOWEST = "the target is the lowest of FedAvg's final accuracies over the seeds, so that each of its runs gets there."
 
 
 def _at_the_papers_rate(results: Results) -> Finding:
@@ -73,6 +76,7 @@ def _at_the_papers_rate(results: Results) -> Finding:
         claim,
         "Figure 6",
         f"{target:.1%} after {took[0]:.0f} rounds (FedAvg, rate 1: {took[1]:.0f})",
+        note=LOWEST,
         comparisons=(cheaper(results, gm, avg, target, draw.steps),),
         family="Figure 6",
     )

@@ -97,7 +97,7 @@ def _long(results: Results, rounds: int) -> Finding:
     )
     lower = tuple(above(results, name, names[0], lambda o: o.final("loss", LAST)) for name in names[1:])
     note = f"mean of the last {LAST} evaluations."
-    return Finding(claim, figure, ours, note=note, comparisons=lower, family=f"{figure}, T {rounds}")
+    return Finding(claim, figure, ours, note=note, comparisons=lower, family=figure)
 
 
 def _ends() -> Finding:

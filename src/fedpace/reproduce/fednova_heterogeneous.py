@@ -98,7 +98,7 @@ def _better(results: Results, place: str, solver: str, epochs: str) -> Finding:
     avg, nova = (results.final(name, last=LAST) for name in pair)
     comparison = above(results, pair[1], pair[0], final_accuracy(LAST))
     text = f"{avg:.1f} → {nova:.1f} %"
-    return Finding(claim, SHOWN, text, comparisons=(comparison,), family=f"Figure 6, {place}")
+    return Finding(claim, SHOWN, text, comparisons=(comparison,), family="Figure 6")
 
 
 def _rounds(results: Results, place: str, bed: Testbed) -> Finding:
@@ -122,7 +122,7 @@ def _rounds(results: Results, place: str, bed: Testbed) -> Finding:
         f"shares {listed} of {bed.rounds} rounds",
         note=f"half within {HALF_MARGIN}, on both sides: the mean over solvers and kinds of work, seed by seed.",
         comparisons=(half,),
-        family=f"Figure 6, {place}",
+        family="Figure 6",
     )
 
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from fedpace import statistics
 from fedpace.reproduce.comparison import Comparison
-from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Reproduction, Verdict
+from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Reproduction, Verdict, family_of
 from fedpace.reproduce.results import Results
 
 LEVEL = 0.05
 LEAST = (
     3  # pairs below which nothing is decided: with two the test rests on its assumption of normality alone
 )
+BYTES = "bytes"  # how the name of a comparison of bytes begins
 FEW = 5  # pairs below which a page says that an undecided claim rests on few seeds
 
 
@@ -26,8 +27,9 @@ def settled(edition: str, claims: Sequence[Finding]) -> list[Finding]:
     """Each claim with comparisons gets verdict, p, interval and number of seeds."""
     weighed = [_weighed(_sourced(claim)) for claim in claims]
     adjusted: dict[int, float | None] = {}
-    for family in {claim.family for claim in weighed}:
-        places = [at for at, claim in enumerate(weighed) if claim.family == family]
+    families = [family_of(claim.family) for claim in weighed]
+    for family in set(families):
+        places = [at for at, own in enumerate(families) if own == family]
         adjusted |= dict(zip(places, statistics.holm([weighed[at].p for at in places]), strict=True))
     return [_decided(edition, claim, adjusted[at]) for at, claim in enumerate(weighed)]
 
@@ -37,12 +39,18 @@ def _sourced(claim: Finding) -> Finding:
 
 
 def _weighed(claim: Finding) -> Finding:
-    """With the p, interval and seeds of the comparison that decides."""
+    """With the p and seeds of the comparison that decides, and its interval."""
     if not claim.comparisons:
         return claim
-    deciding, p = decisive(claim.comparisons)
+    _, p = decisive(claim.comparisons)
+    shown, _ = decisive(_in_one_unit(claim.comparisons))
     pairs = min(len(comparison.seeds) for comparison in claim.comparisons)
-    return replace(claim, seeds=pairs, p=p, interval=deciding.interval if deciding.seeds else None)
+    return replace(claim, seeds=pairs, p=p, interval=shown.interval if shown.seeds else None)
+
+
+def _in_one_unit(comparisons: Sequence[Comparison]) -> Sequence[Comparison]:
+    """Without counts of bytes where a claim is about accuracy too: an interval is one of points then."""
+    return [one for one in comparisons if not one.what.startswith(BYTES)] or comparisons
 
 
 def decisive(comparisons: Sequence[Comparison]) -> tuple[Comparison, float | None]:

@@ -51,9 +51,13 @@ def write(experiment: Reproduction, edition: str, results: Results, folder: Path
     return page
 
 
-def rejudge(here: Path, edition: str) -> list[Finding]:
-    """Verdicts from the CSV of a page: the file of verdicts and the page's claims are written anew."""
-    findings = evidence.rejudged(here, edition)
+def rejudge(here: Path, edition: str, experiment: Reproduction | None = None) -> list[Finding]:
+    """Verdicts from the CSV of a page: the file of verdicts and the page's claims are written anew.
+
+    With the experiment, claims that the page was made before are listed too.
+    """
+    named = [] if experiment is None else experiment.procedure.findings(edition, Results())
+    findings = evidence.rejudged(here, edition, named)
     evidence.write_verdicts(here, edition, findings)
     page = here / _page_name(edition)
     if page.exists():

@@ -64,15 +64,23 @@ def tune(
     told: Callable[[GridSearch], None],
     only: str | None = None,
 ) -> None:
-    """Every grid on the seeds for tuning; `told` hears of each as it is decided."""
+    """Every grid on the seeds for tuning; `told` hears of each as it is decided.
+
+    The settings of all grids are run together first: one grid alone would leave processes idle at its end.
+    """
+
+    def run(todo: Sequence[Job]) -> None:
+        for _ in _executed(todo, kept, jobs):
+            pass
 
     def runner(todo: Sequence[Job]) -> Iterator[tuple[Cell, int, Outcome]]:
-        for _ in _executed([job for job in todo if kept.get(*job) is None], kept, jobs):
-            pass
+        run([job for job in todo if kept.get(*job) is None])
         yield from (
             (cell, seed, outcome) for cell, seed in todo if (outcome := kept.get(cell, seed)) is not None
         )
 
+    if jobs > 1:
+        run(tuning_jobs(experiment, edition, kept, only))
     for grid in _grids(experiment, edition, only):
         search = GridSearch(grid)
         search.run(runner)
@@ -89,14 +97,14 @@ def _grids(experiment: Reproduction, edition: str, only: str | None) -> list[Gri
 def tuning_jobs(
     experiment: Reproduction, edition: str, kept: FinishedRuns, only: str | None = None
 ) -> list[Job]:
-    """The runs of a tuning, but for rates that it may add."""
-    return [
-        (cell, seed)
+    """The runs of a tuning, but for rates that it may add; each once, though grids may share it."""
+    every = {
+        kept.path(cell, seed): (cell, seed)
         for grid in _grids(experiment, edition, only)
         for cell in grid.cells()
         for seed in grid.seeds
-        if kept.get(cell, seed) is None
-    ]
+    }
+    return [job for job in every.values() if kept.get(*job) is None]
 
 
 def finished(experiment: Reproduction, edition: str, seeds: int, kept: FinishedRuns) -> Results:

@@ -141,7 +141,7 @@ class GridSearch:
             "other": other,
             "seeds": list(self.grid.seeds),
             "real_seconds": round(self.real_seconds, 1),
-            "at_the_edge": _beyond(self._rates, rate) is not None,
+            "at_the_edge": len(self.grid.rates) > 1 and _beyond(self._rates, rate) is not None,
             "grid": _rows(self.merits),
         } | ({"finals": _rows(self.finals)} if self.finals else {})
 

@@ -30,8 +30,9 @@ BASELINES = ("FedAvg", "FedAdam", "FedAMS")
 RATES: Mapping[str, tuple[float, ...]] = {"FedAvg": (1.0,), "FedAdam": (0.01, 0.03), "FedAMS": (0.03, 0.1)}
 SUGGESTED = "FedNLAA, suggested C"
 EIGHT, THIRTY, TINY = "topk:1/8", "topk:1/32", "topk:1/128"
-PAGE: dict[str, Any] = {"b1": 0.9, "eps": 1e-3, "per_tensor": False}  # of two_way when the page was made
-TAU_NLA, TAU_TOPK, TAU_AA, TAU_EF21 = 0.5, 0.8, 0.3, 0.8
+# two_way when the page was made; a client's first model is sent whole, as the published two-way methods send it
+PAGE: dict[str, Any] = {"b1": 0.9, "eps": 1e-3, "per_tensor": False, "first": "dense"}
+TAU_NLA, TAU_TOPK, TAU_AA, TAU_EF21, TAU_DOWN = 0.5, 0.8, 0.3, 0.8, 0.9
 SUBSET = (  # quick, on MNIST
     "FedAvg",
     "FedAdam",
@@ -66,6 +67,11 @@ METHODS: Mapping[str, Callable[[float, Work], Algorithm]] = {
     "FedACA 1/8": _method(algorithms.fedaca, codec=EIGHT, tau=TAU_AA),
     "FedBNLACA 1/8": _method(algorithms.fedbnlaca, **_both(EIGHT), tau=TAU_TOPK),
     "FedBACA 1/8": _method(algorithms.fedbaca, **_both(EIGHT), tau=TAU_AA),
+    # line 7 of Algorithm 2: the server, too, repeats (NLA) or adds (AA) the model it sent before
+    "FedBNLACA 1/8, tau_down 0.9": _method(
+        algorithms.fedbnlaca, **_both(EIGHT), tau=TAU_TOPK, tau_down=TAU_DOWN
+    ),
+    "FedBACA 1/8, tau_down 0.9": _method(algorithms.fedbaca, **_both(EIGHT), tau=TAU_AA, tau_down=TAU_DOWN),
     "two_way 1/8": _method(algorithms.two_way, **_both(EIGHT), **PAGE),
     "two_way 1/8 lazy": _method(algorithms.two_way, **_both(EIGHT), memory="ef21", tau=TAU_EF21, **PAGE),
     "two_way 1/8 lazy, tau 0.5": _method(algorithms.two_way, **_both(EIGHT), memory="ef21", tau=0.5, **PAGE),

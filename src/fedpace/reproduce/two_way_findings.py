@@ -6,14 +6,22 @@ claim is about, a rival has what it had learned when it had sent as much.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from fedpace.reproduce.comparison import Comparison, above, final_accuracy, no_worse, times
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_run, not_tested
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
-from fedpace.reproduce.two_way_budgets import COSTS, at_budget, at_equal_seconds, budget_of, to_target
+from fedpace.reproduce.two_way_budgets import (
+    COSTS,
+    RARELY,
+    at_budget,
+    at_equal_seconds,
+    budget_of,
+    by_bytes,
+    fired,
+    to_target,
+)
 from fedpace.reproduce.two_way_cells import (
     BASELINES,
     LAST,
@@ -26,24 +34,24 @@ from fedpace.reproduce.two_way_cells import (
     name_of,
     where,
 )
-from fedpace.reproduce.two_way_tuned import EVERYWHERE, missing, ran
+from fedpace.reproduce.two_way_tuned import EVERYWHERE, FIGURES, missing, ran
 
 POINT = 1.0  # of accuracy: the margin of the claims that say "within a point"
 SHOWN = tuple(place for place in PLACES if place.data == "Fashion-MNIST")
 NLA, AA = "Figures 1, 3 (CNN)", "Figures 2, 4 (CNN)"  # of the MLP's figures the paper has captions only
-RARELY = 0.01  # of the uploads: a rule that fires less often was not tested
+SAME = {"FedNLAA": "FedAMS", "FedACA 1/8": "FedCAMS"}  # methods without their rule
 
 
 def findings(edition: str, results: Results) -> list[Finding]:
     published = [
-        *(_at_equal_bytes(results, place, "FedNLAA", "up", NLA) for place in EVERYWHERE),
-        *(_at_equal_bytes(results, place, "FedACA 1/8", "up", AA) for place in EVERYWHERE),
-        *(_at_equal_bytes(results, place, "FedBACA 1/8", side, AA) for place in EVERYWHERE for side in COSTS),
-        *(to_target(results, place, "FedBACA 1/8", side, AA) for place in SHOWN for side in COSTS),
+        *(_at_equal_bytes(results, place, "FedNLAA", NLA) for place in EVERYWHERE),
+        *(_at_equal_bytes(results, place, "FedACA 1/8", AA) for place in EVERYWHERE),
+        *(by_bytes(results, place, "FedBACA 1/8", AA) for place in EVERYWHERE),
+        *(to_target(results, place, "FedBACA 1/8", AA) for place in SHOWN),
     ]
     clients = SCALES[edition].work["clients_per_round"]
     timed = [at_equal_seconds(results, place, "FedBACA 1/8", clients) for place in SHOWN]
-    checks = (_fewest, _aa, _threshold, _fedcams, _both_ways, _literal, _lazy)
+    checks = (_fewest, _aa, _threshold, _fedcams, _both_ways, _literal, _lazy, _tiny)
     own = [check(results, place) for check in checks for place in SHOWN]
     cnn = not_run("the same with a CNN (Figures 1-4, 13-20)", "said of Figures 1-4", "a CNN takes hours.")
     return [*published, *own, *timed, cnn]
@@ -53,43 +61,35 @@ def accuracy(results: Results, place: DataSplit, method: str) -> SeedSpread:
     return results.final(name_of(place, method), last=LAST)
 
 
-def traffic(results: Results, place: DataSplit, method: str, side: str = "both") -> float:
-    """Megabytes until the end."""
-    measures: dict[str, Callable[[Outcome], float]] = {
-        "both": lambda outcome: (outcome.bytes_up + outcome.bytes_down) / 1e6,
-        "up": lambda outcome: outcome.bytes_up / 1e6,
-        "down": lambda outcome: outcome.bytes_down / 1e6,
-    }
-    return results.spread(name_of(place, method), measures[side]).mean
+def traffic(results: Results, place: DataSplit, method: str) -> float:
+    """Megabytes until the end, both ways."""
+    return results.spread(name_of(place, method), _megabytes).mean
 
 
 def firing(results: Results, place: DataSplit, method: str) -> float:
-    return results.spread(name_of(place, method), lambda o: o.traffic["up"]["firing_rate"]).mean
+    return results.spread(name_of(place, method), fired).mean
 
 
 def _missing(results: Results, place: DataSplit, *methods: str) -> bool:
     return not results.have(*(name_of(place, method) for method in methods))
 
 
-def _at_equal_bytes(results: Results, place: DataSplit, method: str, side: str, figures: str) -> Finding:
-    claim = (
-        f"{method} is more accurate than FedAvg, FedAdam and FedAMS at equal bytes {side} ({where(place)})"
-    )
+def _at_equal_bytes(results: Results, place: DataSplit, method: str, figures: str) -> Finding:
+    """Of a method that is another one where its rule does not fire: then nothing of the paper's was tested."""
+    claim = f"{method} is more accurate than FedAvg, FedAdam and FedAMS at equal bytes up ({where(place)})"
     if missing(results, place, method, *BASELINES):
         return not_run(claim, figures)
-    names = {m: ran(results, place, m) for m in (method, *BASELINES)}
-    rate = results.spread(names[method], _fired).mean
-    budget = budget_of(results, names[method], COSTS[side])
-    measure = at_budget(budget, COSTS[side])
+    names = ran(results, place, method, *BASELINES)
+    rate = results.spread(names[method], fired).mean
+    budget = budget_of(results, names[method], COSTS["up"])
+    measure = at_budget(budget, COSTS["up"])
     ends = {m: results.spread(name, measure) for m, name in names.items()}
     text = f"after {budget / 1e6:.1f} MB: " + ", ".join(f"{m} {value:.1f} %" for m, value in ends.items())
-    if method == "FedNLAA" and rate < RARELY:
-        return not_tested(claim, figures, text, f"NLA fired in {rate:.1%} of uploads.")
-    note = f"its rule fired in {rate:.1%} of uploads" + (
-        ": what is tested is compression with error feedback, as in FedCAMS." if rate < RARELY else "."
-    )
+    note = f"its rule fired in {rate:.1%} of uploads"
+    if rate < RARELY:
+        return not_tested(claim, figures, text, f"{note}: it is {SAME[method]} here.")
     better = tuple(above(results, names[method], names[m], measure) for m in BASELINES)
-    return Finding(claim, figures, text, note=note, comparisons=better, family=f"{figures}, {where(place)}")
+    return Finding(claim, figures, text, note=f"{note}.", comparisons=better, family=FIGURES[place])
 
 
 def _fewest(results: Results, place: DataSplit) -> Finding:
@@ -102,7 +102,7 @@ def _fewest(results: Results, place: DataSplit) -> Finding:
         above(results, name_of(place, more), name_of(place, less), _megabytes)
         for more, less in zip(names, names[1:], strict=False)
     )
-    return Finding(claim, NLA, text, comparisons=fewer, family=f"{NLA}, {where(place)}")
+    return Finding(claim, NLA, text, comparisons=fewer, family=FIGURES[place])
 
 
 def _megabytes(outcome: Outcome) -> float:
@@ -119,7 +119,7 @@ def _aa(results: Results, place: DataSplit) -> Finding:
     if rate < RARELY:
         return not_tested(claim, AA, text, "AA hardly ever fired: FedAA is FedAMS here.")
     faster = tuple(above(results, name_of(place, "FedAA"), name_of(place, m), _first_half) for m in BASELINES)
-    return Finding(claim, AA, text, comparisons=faster, family=f"{AA}, {where(place)}")
+    return Finding(claim, AA, text, comparisons=faster, family=FIGURES[place])
 
 
 def _first_half(outcome: Outcome) -> float:
@@ -144,14 +144,14 @@ def _threshold(results: Results, place: DataSplit) -> Finding:
 def _fedcams(results: Results, place: DataSplit) -> Finding:
     claim = f"FedCAMS at 1/8 within a point of FedAMS at 6 times smaller uploads ({where(place)})"
     published = "expected from a toy study"
-    if _missing(results, place, "FedCAMS 1/8", "FedAMS"):
+    if missing(results, place, "FedCAMS 1/8", "FedAMS"):
         return replace(not_run(claim, published), source=ClaimSource.TOY)
-    ours, full = (accuracy(results, place, m) for m in ("FedCAMS 1/8", "FedAMS"))
-    ratio = traffic(results, place, "FedAMS", "up") / traffic(results, place, "FedCAMS 1/8", "up")
-    more, less = (name_of(place, method) for method in ("FedAMS", "FedCAMS 1/8"))
+    less, more = ran(results, place, "FedCAMS 1/8", "FedAMS").values()
+    ours, full = (results.final(name, last=LAST) for name in (less, more))
+    ratio = results.spread(more, _uploaded).mean / results.spread(less, _uploaded).mean
     comparisons = (
-        _within_a_point(results, place, "FedCAMS 1/8", "FedAMS"),
-        times(results, more, less, 6.0, _uploaded, "FedAMS above 6 times FedCAMS 1/8"),
+        _within_a_point(results, less, more),
+        times(results, more, less, 6.0, _uploaded, "bytes: FedAMS above 6 times FedCAMS 1/8"),
     )
     text = f"{ours:.1f} % against {full:.1f} %, uploads {ratio:.1f} times smaller"
     return Finding(
@@ -159,8 +159,8 @@ def _fedcams(results: Results, place: DataSplit) -> Finding:
     )
 
 
-def _within_a_point(results: Results, place: DataSplit, method: str, other: str) -> Comparison:
-    return no_worse(results, name_of(place, method), name_of(place, other), final_accuracy(LAST), POINT)
+def _within_a_point(results: Results, name: str, other: str) -> Comparison:
+    return no_worse(results, name, other, final_accuracy(LAST), POINT)
 
 
 def _uploaded(outcome: Outcome) -> float:
@@ -169,31 +169,68 @@ def _uploaded(outcome: Outcome) -> float:
 
 def _both_ways(results: Results, place: DataSplit) -> Finding:
     claim = f"two_way within a point of FedCAMS at less than half of the total bytes ({where(place)})"
-    if _missing(results, place, "two_way 1/8", "FedCAMS 1/8", "FedAvg"):
+    methods = ("two_way 1/8", "FedCAMS 1/8", "FedAvg")
+    if missing(results, place, *methods):
         return not_run(claim, OWN)
-    ours, cams = (accuracy(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8"))
-    sent = {m: traffic(results, place, m) for m in ("two_way 1/8", "FedCAMS 1/8", "FedAvg")}
+    names = ran(results, place, *methods)
+    less, more = names["two_way 1/8"], names["FedCAMS 1/8"]
+    ours, cams = (results.final(name, last=LAST) for name in (less, more))
+    sent = {m: results.spread(name, _megabytes).mean for m, name in names.items()}
     text = f"{ours:.1f} % against {cams:.1f} %; " + ", ".join(f"{m} {v:.1f} MB" for m, v in sent.items())
-    more, less = (name_of(place, method) for method in ("FedCAMS 1/8", "two_way 1/8"))
     comparisons = (
-        _within_a_point(results, place, "two_way 1/8", "FedCAMS 1/8"),
-        times(results, more, less, 2.0, _megabytes, "FedCAMS 1/8 above 2 times two_way 1/8"),
+        _within_a_point(results, less, more),
+        times(results, more, less, 2.0, _megabytes, "bytes: FedCAMS 1/8 above 2 times two_way 1/8"),
     )
     return Finding(claim, OWN, text, comparisons=comparisons, family=where(place))
 
 
 def _literal(results: Results, place: DataSplit) -> Finding:
     claim = f"compressing the model itself on the way down (Algorithm 2) loses to sending differences ({where(place)})"
-    names = ("FedBNLACA 1/8", "two_way 1/8", "FedBNLACA 1/32", "two_way 1/32")
-    if _missing(results, place, *names):
+    pairs = [ran(results, place, f"FedBNLACA {ratio}", f"two_way {ratio}") for ratio in ("1/8", "1/32")]
+    names = {method: name for pair in pairs for method, name in pair.items()}
+    if not results.have(*names.values()):
         return not_run(claim, OWN)
-    ends = {method: accuracy(results, place, method) for method in names}
-    text = ", ".join(f"{m} {v:.1f} % ({traffic(results, place, m):.1f} MB)" for m, v in ends.items())
+    text = ", ".join(_end(results, method, name) for method, name in names.items())
     better = tuple(
-        above(results, name_of(place, f"two_way {r}"), name_of(place, f"FedBNLACA {r}"), final_accuracy(LAST))
-        for r in ("1/8", "1/32")
+        above(results, ours, literal, final_accuracy(LAST))
+        for literal, ours in (pair.values() for pair in pairs)
     )
     return Finding(claim, OWN, text, comparisons=better, family=where(place))
+
+
+def _end(results: Results, method: str, name: str) -> str:
+    """Accuracy and traffic at the end of a cell."""
+    sent = results.spread(name, _megabytes).mean
+    return f"{method} {results.final(name, last=LAST):.1f} % ({sent:.1f} MB)"
+
+
+def _tiny(results: Results, place: DataSplit) -> Finding:
+    """The paper's second ratio; which of its figures have it is not said."""
+    claim = f"at ratio 1/128 FedBACA and FedBNLACA are less accurate than at 1/8, at equal rounds ({where(place)})"
+    names = {
+        f"{m} {ratio}": name_of(place, f"{m} {ratio}")
+        for m in ("FedBACA", "FedBNLACA")
+        for ratio in ("1/8", "1/128")
+    }
+    if not results.have(*names.values()):
+        return not_run(claim, OWN)
+    text = ", ".join(_end(results, method, name) for method, name in names.items())
+    better = tuple(
+        above(results, names[f"{m} 1/8"], names[f"{m} 1/128"], final_accuracy(LAST))
+        for m in ("FedBACA", "FedBNLACA")
+    )
+    note = _same_where_silent(results, *(names[f"{m} 1/128"] for m in ("FedBACA", "FedBNLACA")))
+    return Finding(claim, OWN, text, note=note, comparisons=better, family=where(place))
+
+
+def _same_where_silent(results: Results, aa: str, nla: str) -> str:
+    """FedBACA and FedBNLACA differ in their rules only."""
+    rates = [results.spread(name, fired).mean for name in (aa, nla)]
+    same = [one.points == other.points for one, other in zip(results.of(aa), results.of(nla), strict=False)]
+    told = f"AA fired in {rates[0]:.1%} of uploads, NLA in {rates[1]:.1%}"
+    return (
+        f"{told}; runs of the two at 1/128 that are the same in every evaluation: {sum(same)} of {len(same)}."
+    )
 
 
 def _lazy(results: Results, place: DataSplit) -> Finding:
@@ -204,10 +241,10 @@ def _lazy(results: Results, place: DataSplit) -> Finding:
     ends = {m: (firing(results, place, m), accuracy(results, place, m)) for m in tried}
     text = ", ".join(f"{m}: skips {rate:.0%}, {value:.1f} %" for m, (rate, value) in ends.items())
     plain, lazily = accuracy(results, place, "two_way 1/8"), firing(results, place, "FedNLACA 1/8")
-    skips = above(results, name_of(place, tried[0]), name_of(place, tried[0]), _fired)
+    skips = above(results, name_of(place, tried[0]), name_of(place, tried[0]), fired)
     comparisons = (
         Comparison("skipped above a fifth", skips.seeds, skips.larger, (0.2,) * len(skips.seeds)),
-        _within_a_point(results, place, tried[0], "two_way 1/8"),
+        _within_a_point(results, name_of(place, tried[0]), name_of(place, "two_way 1/8")),
     )
     return Finding(
         claim,
@@ -217,7 +254,3 @@ def _lazy(results: Results, place: DataSplit) -> Finding:
         comparisons=comparisons,
         family=where(place),
     )
-
-
-def _fired(outcome: Outcome) -> float:
-    return outcome.traffic["up"]["firing_rate"]

@@ -170,7 +170,7 @@ class SavedRun:
             "stop": self.stop,
             **self.client_measurement,
         }
-        return simulate(**parts, **asked, **options, store=StoreAs(self.name))
+        return simulate(**parts, **asked, **{**self.engine, **options}, store=StoreAs(self.name))
 
     def delete(self) -> None:
         self.store.delete(self.name)
@@ -219,6 +219,12 @@ class SavedRun:
         return {name: number for name, number in found.items() if isinstance(number, int)}
 
     @property
+    def engine(self) -> dict[str, str]:
+        """The engine, as `simulate` takes it, where another would give other bits."""
+        text = self.entry.experiment
+        return {"compute": text["compute"].strip("'")} if "compute" in text else {}
+
+    @property
     def stop(self) -> Any:
         """The rules that end it early, as `simulate` takes them."""
         return stop_from(self.entry.experiment.get("stop", "None"))
@@ -240,7 +246,7 @@ class SavedRun:
         require(not self.store.is_alive(self.entry), "a run to extend", self.name, "one that is not running")
         options = {"rounds": rounds, "evaluate_every": self.evaluate_every, "keep_models": False}
         options |= {} if self.stop is None else {"stop": self.stop}
-        options |= self.client_measurement
+        options |= self.client_measurement | self.engine
         about = identity(algorithm, task, population, self.entry.seed, None, **options)
         clear(self.store.folder(self.name))
         self.store.set(self.entry.id, "interrupted", note=f"extended to {rounds} steps")

@@ -18,6 +18,10 @@ from fedpace.tasks.whole import WholeMetrics
 from fedpace.vector import Vector
 
 BATCH = 500  # fixed, so that the order of additions is
+EVALUATION = (  # for `Device.session`: what it is, and what its memory depends on
+    f"evaluation, which takes up to {BATCH} samples at a time",
+    "--workers or the model's size",
+)
 
 
 @torch.no_grad()

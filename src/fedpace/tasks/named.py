@@ -24,7 +24,7 @@ from fedpace.tasks.datasets.find import find
 from fedpace.tasks.datasets.outside import read_outside
 from fedpace.tasks.datasets.synthetic import parameters, synthetic
 from fedpace.tasks.encode import Codes, Encoded, Encoding, Numbers, Pixels
-from fedpace.tasks.evaluation import by_stratum
+from fedpace.tasks.evaluation import EVALUATION, by_stratum
 from fedpace.tasks.fingerprint import sha256
 from fedpace.tasks.flat import FlatModule
 from fedpace.tasks.objective import classification
@@ -122,7 +122,7 @@ class LoadedTask(TorchTask):
         if trained is None or tested is None:
             return super().evaluate_clients(x)
         held = [trained[part] for part in self.parts]
-        with self.device.session("evaluation"), self.device.arithmetic():
+        with self.device.session(*EVALUATION), self.device.arithmetic():
             rates = by_stratum(self._show(x), self._test_here(), tested, held, self.device)
         return ClientSpread("accuracy", rates)
 
@@ -132,7 +132,7 @@ class LoadedTask(TorchTask):
         if trained is None or tested is None:
             return super().evaluate_client(x, client)
         held = [trained[self.parts[client]]]
-        with self.device.session("evaluation"), self.device.arithmetic():
+        with self.device.session(*EVALUATION), self.device.arithmetic():
             [rate] = by_stratum(self._show(x, client), self._test_here(), tested, held, self.device)
         return {"accuracy": float(rate)}
 

@@ -21,7 +21,7 @@ from fedpace.random import stream
 from fedpace.tasks.autograd import AutogradSteps
 from fedpace.tasks.batches import Positions, batches
 from fedpace.tasks.cost import multiply_accumulates
-from fedpace.tasks.evaluation import measured
+from fedpace.tasks.evaluation import EVALUATION, measured
 from fedpace.tasks.examples import Batch, Examples, ExamplesByClient
 from fedpace.tasks.fast import Solver, solver
 from fedpace.tasks.fast.lanes import WIDTH, Lanes, lane_of
@@ -77,7 +77,7 @@ class TorchTask:
 
     def __getstate__(self) -> dict[str, object]:
         """Without what is made of the rest."""
-        made = ("_solver", "_lanes", "_autograd")
+        made = ("_solver", "_lanes", "_autograd", "_start")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     @property
@@ -100,7 +100,12 @@ class TorchTask:
 
     def initial(self, seed: int) -> Vector:
         """The parameters the module came with, whatever the seed."""
-        return freeze(self._given.view())  # a view: nobody writes to the array itself
+        return self._start
+
+    @cached_property
+    def _start(self) -> Vector:
+        """A view that cannot be written to, always the same one: a device that holds this model knows it again."""
+        return freeze(self._given.view())
 
     def samples(self, client: int) -> float:
         return float(self.sizes[client])
@@ -126,7 +131,7 @@ class TorchTask:
     @cached_property
     def multiply_accumulates(self) -> int:
         """Of the model, for one sample."""
-        self._flat.reset(self._given)
+        self._flat.reset(self._start)
         inputs, _ = self._test_here().take(np.arange(1))
         with self.device.seeded(0):
             return multiply_accumulates(lambda: self.objective.call(self.network.eval(), inputs))
@@ -172,10 +177,10 @@ class TorchTask:
 
     @cached_property
     def _lanes(self) -> Lanes | None:
-        """Only where there is no solver: those are faster."""
-        if self._solver is not None:
+        """Only where there is no solver, which is faster, and no loss to scale, which lanes do not do."""
+        if self._solver is not None or self.device.scales_loss:
             return None
-        self._flat.reset(self._given)
+        self._flat.reset(self._start)
         lanes = Lanes(self._flat, self.objective)
         with self.device.session("a trial of lanes"):
             return lanes if lanes.works(self._data_here(0).take(np.arange(1))) else None
@@ -194,7 +199,7 @@ class TorchTask:
     def solve_together(self, requests: Sequence[Request]) -> list[Vector]:
         """delta of each request, as one computation; equal to `reference` within rounding."""
         assert self._lanes is not None
-        self._flat.reset(self._given)
+        self._flat.reset(self._start)
         plans = [planned(request, self.sizes[request.data]) for request in requests]
         with self.device.session(describe(requests)):
             samples = [
@@ -220,7 +225,7 @@ class TorchTask:
         """Take one local step, so that no session waits for what is compiled or set up at the first."""
         first = nullcontext() if self._solver is None else self._solver.compiling()
         with first:
-            self.solve(Request(0, 0, self._given, 0, local, 1, seed=0, data=0))
+            self.solve(Request(0, 0, self._start, 0, local, 1, seed=0, data=0))
 
     def memory_size(self, local: Any) -> int:
         """Entries of the optimizer state that a client keeps from one session to the next."""
@@ -242,7 +247,7 @@ class TorchTask:
         if not self.own_module or not self.device.is_plain:
             return AutogradSteps(self._flat, self.objective)
         with self.device.seeded(0):
-            self._flat.reset(self._given)
+            self._flat.reset(self._start)
             return AutogradSteps(self._flat, self.objective, (self.client_data(0), self._given))
 
     @contextmanager
@@ -344,7 +349,7 @@ class TorchTask:
         with (
             nullcontext() if self._solver is None else one_thread(),
             self.device.seeded(0) if self.stochastic else nullcontext(),
-            self.device.session("evaluation"),
+            self.device.session(*EVALUATION),
             self.device.arithmetic(),
         ):
             yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,19 @@ NETWORKS: dict[str, Callable[[], list[nn.Module]]] = {
     "leaky ReLU": lambda: [nn.Linear(12, 7), nn.LeakyReLU(0.2), nn.Linear(7, OUTPUTS)],
     "layer norm": lambda: [nn.Linear(12, 7), nn.LayerNorm(7), nn.ReLU(), nn.Linear(7, OUTPUTS)],
     "norm first": lambda: [nn.LayerNorm(12), nn.Linear(12, 5), nn.Tanh(), nn.Linear(5, OUTPUTS)],
+    "layer norm without bias": lambda: [
+        nn.Linear(12, 7),
+        nn.LayerNorm(7, bias=False),
+        nn.Tanh(),
+        nn.Linear(7, OUTPUTS),
+    ],
+    "layer norm without parameters": lambda: [
+        nn.LayerNorm(12, elementwise_affine=False),
+        nn.Linear(12, 7),
+        nn.LayerNorm(7, elementwise_affine=False),
+        nn.Tanh(),
+        nn.Linear(7, OUTPUTS),
+    ],
     "dropout": lambda: [
         nn.Dropout(0.2),
         nn.Linear(12, 7),
@@ -50,6 +64,8 @@ NETWORKS: dict[str, Callable[[], list[nn.Module]]] = {
 LOSSES: dict[str, tuple[Any, str]] = {
     "cross-entropy": (nn.CrossEntropyLoss(), "labels"),
     "smoothed": (nn.CrossEntropyLoss(label_smoothing=0.2), "labels"),
+    "smoothed function": (partial(functional.cross_entropy, label_smoothing=0.2), "labels"),
+    "mean function": (partial(functional.cross_entropy, reduction="mean"), "labels"),
     "squared": (nn.MSELoss(), "values"),
     "squared function": (functional.mse_loss, "values"),
     "logits": (nn.BCEWithLogitsLoss(), "shares"),
@@ -172,7 +188,6 @@ def test_dropout_that_was_frozen_does_nothing() -> None:
         [nn.Linear(12, 7), nn.Softplus(), nn.Linear(7, OUTPUTS)],
         [nn.Linear(12, 7), nn.BatchNorm1d(7), nn.Linear(7, OUTPUTS)],
         [nn.Linear(12, 7), nn.Dropout(1.0), nn.Linear(7, OUTPUTS)],
-        [nn.Linear(12, 7), nn.LayerNorm(7, bias=False), nn.Linear(7, OUTPUTS)],
     ],
 )
 def test_other_networks_have_no_solver(network: list[nn.Module]) -> None:
@@ -186,6 +201,9 @@ def test_other_networks_have_no_solver(network: list[nn.Module]) -> None:
         nn.CrossEntropyLoss(ignore_index=2),
         nn.CrossEntropyLoss(reduction="sum"),
         lambda output, target: functional.cross_entropy(output, target),
+        partial(functional.cross_entropy, weight=torch.ones(OUTPUTS)),
+        partial(functional.cross_entropy, ignore_index=2),
+        partial(functional.cross_entropy, reduction="sum"),
     ],
 )
 def test_other_losses_have_no_solver(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:

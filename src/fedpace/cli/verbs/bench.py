@@ -116,10 +116,11 @@ def _training(args: argparse.Namespace, *names: str) -> Rows:
     return rows
 
 
-def _show(title: str, results: Iterable[Measurement | Failure], target: float) -> None:
+def _show(title: str, results: Iterable[Measurement | Failure], target: float | None) -> None:
     rows = [_row(result) for result in results]
     header = (title, "s per round", "of bare 2", "peak MB")
-    show.table(header, rows, "trrr", caption=f"target for fedpace: {target} of bare 2")
+    goal = "no target" if target is None else f"target for fedpace: {target} of bare 2"
+    show.table(header, rows, "trrr", caption=goal)
 
 
 def _row(result: Measurement | Failure) -> tuple[str, str, str, str]:

@@ -204,7 +204,7 @@ def _rejudge(experiment: Reproduction, args: argparse.Namespace) -> None:
     if not (here / table_name(args.edition)).exists():
         _say(f"{experiment.name} ({args.edition}): no results to compute verdicts from")
         return
-    _print(page.rejudge(here, args.edition))
+    _print(page.rejudge(here, args.edition, experiment))
     page.write_index([reproduce.experiment(name) for name in reproduce.NAMES], folder)
 
 

@@ -85,6 +85,7 @@ def _experiment(saved: SavedRun, args: argparse.Namespace) -> execution.Experime
         "evaluate_every": saved.evaluate_every,
         "stop": saved.stop,
         **saved.client_measurement,
+        **saved.engine,
     }
     return execution.Experiment(**parts, seed=saved.entry.seed, how=how, words=())
 

@@ -80,6 +80,10 @@ class EntropyCoded(PerTensor):
         require_number(self.bits, "EntropyCoded.bits", above=0, high=FINEST, allowed=f"in (0, {FINEST}]")
         require_flag(self.dither, "EntropyCoded.dither")
 
+    @property
+    def unbiased(self) -> bool:
+        return self.dither
+
     def encode(self, v: Vector, rng: np.random.Generator) -> bytes:
         name = values.type_name(v, None)
         v = values.finite(v if v.dtype.itemsize >= 4 else v.astype(np.float32), "entropy coding")

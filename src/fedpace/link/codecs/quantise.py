@@ -100,6 +100,10 @@ class Quantize(PerTensor):
     def _flags(self, name: str) -> int:
         return values.type_flags(name) | (wire.STOCHASTIC if self.stochastic else 0)
 
+    @property
+    def unbiased(self) -> bool:
+        return self.stochastic
+
     def omega(self, size: int) -> float | None:
         d, s = max(self._sizes(size)), levels(self.bits)
         grown = 1 + ROUNDED_UP * values.roundoff(self.values)

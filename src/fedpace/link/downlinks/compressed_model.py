@@ -16,7 +16,7 @@ from fedpace.link.wire import frame as wire
 from fedpace.link.wire.frame import Kind, Phantom, ResyncError
 from fedpace.vector import Vector
 
-LATER = ("reference", "over_n", "clients_per_step")  # fields that came with version 0.2
+LATER = ("reference", "over_n", "clients_per_step", "max_staleness")  # fields that came with version 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class CompressedModel(FirstModelSent):
     Wire: ref is the number of frames that this client was sent before, so that it notices a lost one.
 
     "Bidirectional communication-efficient non-convex adaptive federated learning", Algorithm 2. `first`:
-    "dense" sends the whole model at first contact, "zero" (as printed) the compressed model. `reference`, `over_n`:
-    as in `Lazy`, "raw" being Example 3 to the letter; n is `clients_per_step`, by default all clients.
+    "dense" sends the whole model at first contact, "zero" (as printed) the compressed model. `reference`, `over_n`,
+    `max_staleness`: as in `Lazy`, "raw" being Example 3 to the letter; n is `clients_per_step`, by default all clients.
     For comparison only: with a sparsifier the client's model is further from x_t than zero is, since
     each coordinate arrives every d/k contacts with d/k times its size; with AA it starts from twice the
     model. `Difference` is the link to use.
@@ -54,6 +54,7 @@ class CompressedModel(FirstModelSent):
     reference: str = "held"
     over_n: bool = False
     clients_per_step: int | None = None
+    max_staleness: int | None = None
 
     def __post_init__(self) -> None:
         require(self.rule in ("nla", "aa"), "CompressedModel.rule", self.rule, "nla or aa")
@@ -85,7 +86,7 @@ class CompressedModel(FirstModelSent):
         past = state.clients.get(client)
         if past is None and self.first == "dense":
             frame = encode_dense(x, round=version)
-            state.clients[client] = Contact(1, _holding(frame, x))
+            state.clients[client] = Contact(1, _holding(frame, x, version))
             return frame, state
         link, count = self._link(), 0 if past is None else past.frames
         before = link.init(x.size, x.dtype) if past is None else past.held
@@ -117,9 +118,9 @@ class CompressedModel(FirstModelSent):
 
     def _link(self) -> Lazy:
         memory = ErrorFeedback(self.codec)
-        return Lazy(self.rule, self.tau, None, memory, self.reference, self.over_n)
+        return Lazy(self.rule, self.tau, self.max_staleness, memory, self.reference, self.over_n)
 
 
-def _holding(frame: bytes, x: Vector) -> Held:
+def _holding(frame: bytes, x: Vector, sent_round: int = 0) -> Held:
     nothing = np.empty_like(x, shape=0)
-    return Held(memory=nothing, raw=nothing, version=1, held=frame)
+    return Held(memory=nothing, raw=nothing, version=1, held=frame, sent_round=sent_round)

@@ -71,10 +71,13 @@ class Accumulate:
     def resync(self, state: Debt) -> Debt:
         return state
 
+    def decides(self, state: Debt, context: Context) -> bool:
+        """Whether tau decides: the first update, and one after `max_staleness` rounds, is sent in any case."""
+        overdue = self.max_staleness is not None and context.round - state.sent_round > self.max_staleness
+        return bool(state.e.size) and not overdue
+
     def _waits(self, v: Vector, p: Vector, state: Debt, context: Context) -> bool:
-        if not state.e.size:
-            return False
-        if self.max_staleness is not None and context.round - state.sent_round > self.max_staleness:
+        if not self.decides(state, context):
             return False
         owed, fresh = thresholds.squared_norm(p), thresholds.squared_norm(v)
         return bool(owed <= self.tau**2 * fresh < math.inf) and owed < math.inf

@@ -135,7 +135,8 @@ def _require_same(entry: Entry, what: Booked) -> None:
     if what.resumed or entry.fingerprint == fingerprint(dict(what.experiment)):
         return
     here, there = what.experiment, entry.experiment
-    unlike = next((name for name in here if there.get(name) != here[name]), "configuration")
+    names = (name for name in {**here, **there} if here.get(name) != there.get(name))
+    unlike = next(names, "configuration")
     raise ConfigError(
         f"store must be a name that no other experiment has; {entry.name!r} has another {unlike}: "
         f"{brief(there.get(unlike, ''))}; here it is {brief(here.get(unlike, ''))}"

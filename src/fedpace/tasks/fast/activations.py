@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fedpace.tasks.fast.compiled import Array, compiled
 
 # kinds of layers
-COPY, LINEAR, RELU, LEAKY, TANH, SIGMOID, GELU, GELU_TANH, NORM, DROPOUT = range(10)
+COPY, LINEAR, RELU, LEAKY, TANH, SIGMOID, GELU, GELU_TANH, NORM, DROPOUT, BARE_NORM = range(11)
 
 LOG2_E, LN_2 = 1.4426950408889634, 0.6931471805599453
 FAR = 44.0  # exp(-44) is nothing beside 1, in double precision too
@@ -26,6 +26,7 @@ class LayerMemory(NamedTuple):
     bits: Array  # the same memory, as whole numbers
     order: Array  # 0, 1, 2, ...
     zeros: Array
+    ones: Array
 
 
 @compiled
@@ -155,7 +156,7 @@ def slopes(
 def unnormalise(
     x: Array, gain: Array, into: Array, epsilon: float, errors: Array, below: Array, sums: Array
 ) -> None:
-    """below = the errors of the inputs; those of gain and shift are added to `into`, one after the other.
+    """below = the errors of the inputs; those of gain and shift, where there are any, are added to `into` in turn.
 
     `into` may be where the gain is: sums are made aside first.
     """
@@ -174,5 +175,5 @@ def unnormalise(
         for i in range(wide):
             unit = (row[i] - mean) * steep
             target[i] = steep * (error[i] * gain[i] - along / wide - unit * (across / wide))
-    for i in range(2 * wide):
+    for i in range(into.size):
         into[i] += sums[i]

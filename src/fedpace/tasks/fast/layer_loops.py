@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fedpace.tasks.fast.activations import (
+    BARE_NORM,
     COPY,
     DROPOUT,
     GELU,
@@ -48,7 +49,7 @@ class Layers(NamedTuple):
     widths: Array  # and, first, that of the inputs
     begins: Array  # of its parameters in the flat vector; a bias follows its weights
     biased: Array
-    numbers: Array  # the slope of LEAKY, the epsilon of NORM, 1 / (1 - p) of DROPOUT
+    numbers: Array  # the slope of LEAKY, the epsilon of NORM and BARE_NORM, 1 / (1 - p) of DROPOUT
     before: Array  # outputs of the layers below, per sample
 
 
@@ -103,8 +104,9 @@ def enter(
             gelu(below, out)
         elif kind == GELU_TANH:
             gelu_tanh(below, memory, out)
-        elif kind == NORM:
-            gain, shift = part(y, at, outer), part(y, at + outer, outer)
+        elif kind in (NORM, BARE_NORM):
+            gain = part(y, at, outer) if kind == NORM else memory.ones[:outer]
+            shift = part(y, at + outer, outer) if layers.biased[k] else memory.zeros[:outer]
             normalise(rows, gain, shift, layers.numbers[k], rows_of(out, count))
         else:
             for i in range(out.size):
@@ -179,8 +181,10 @@ def leave(
             for error in rows_of(errors, count):
                 for j in range(outer):
                     bias[j] += error[j]
-    elif kind == NORM:
-        gain, own, sums = part(y, at, outer), part(into, at, 2 * outer), memory.turned[: 2 * outer]
+    elif kind in (NORM, BARE_NORM):
+        gain = part(y, at, outer) if kind == NORM else memory.ones[:outer]
+        own = part(into, at, outer * ((kind == NORM) + layers.biased[k]))
+        sums = memory.turned[: 2 * outer]
         unnormalise(rows, gain, own, layers.numbers[k], rows_of(errors, count), rows_of(below, count), sums)
     elif kind == DROPOUT:
         for i in range(out.size):

@@ -49,7 +49,7 @@ class Layer:
         """Of its parameters."""
         if self.kind == kinds.LINEAR:
             return self.outer * (self.inner + self.biased)
-        return 2 * self.outer if self.kind == kinds.NORM else 0
+        return self.outer * (1 + self.biased) if self.kind == kinds.NORM else 0
 
 
 def layers_of(parts: Sequence[nn.Module], shape: tuple[int, ...]) -> list[Layer] | None:
@@ -76,8 +76,9 @@ def _layer(part: nn.Module, width: int, flat: bool) -> Layer | None:
         fits = flat and part.in_features == width
         return Layer(kinds.LINEAR, width, part.out_features, part.bias is not None) if fits else None
     if type(part) is nn.LayerNorm:
-        fits = flat and tuple(part.normalized_shape) == (width,) and part.bias is not None
-        return Layer(kinds.NORM, width, width, number=part.eps) if fits else None
+        kind = kinds.NORM if part.elementwise_affine else kinds.BARE_NORM
+        fits = flat and tuple(part.normalized_shape) == (width,)
+        return Layer(kind, width, width, part.bias is not None, part.eps) if fits else None
     number = _number(part)
     return None if number is None else Layer(number[0], width, width, number=number[1])
 
@@ -121,9 +122,9 @@ def memory_for(layers: Sequence[Layer], count: int, dtype: np.dtype[np.floating]
     units, most = count * sum(layer.outer for layer in layers), max(count, 2) * widest
     powers = aligned(most, dtype)
     bits = powers.view(np.int32 if powers.itemsize == 4 else np.int64)
-    order, zeros = np.arange(max(count, widest)), np.zeros(widest, dtype)
+    order, zeros, ones = np.arange(max(count, widest)), np.zeros(widest, dtype), np.ones(widest, dtype)
     return LayerMemory(
-        aligned(units, dtype), aligned(units, dtype), aligned(most, dtype), powers, bits, order, zeros
+        aligned(units, dtype), aligned(units, dtype), aligned(most, dtype), powers, bits, order, zeros, ones
     )
 
 

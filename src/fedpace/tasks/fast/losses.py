@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from torch import nn
 from torch.nn import functional
@@ -35,6 +36,8 @@ class Loss(NamedTuple):
 
 def known_loss(loss: object) -> Loss | None:
     """The mean over a batch that `loss` is, if it is one of these without extras."""
+    if type(loss) is partial:
+        return _with_keywords(loss)
     if type(loss) not in MODULES:
         kind = FUNCTIONS.get(loss) if callable(loss) else None  # type: ignore[call-overload]
         return None if kind is None else Loss(kind)
@@ -42,3 +45,12 @@ def known_loss(loss: object) -> Loss | None:
     if extras or getattr(loss, "reduction", "") != "mean" or getattr(loss, "ignore_index", -1) >= 0:
         return None
     return Loss(MODULES[type(loss)], getattr(loss, "label_smoothing", 0.0))
+
+
+def _with_keywords(loss: partial[Any]) -> Loss | None:
+    """Of a function with `label_smoothing`, and `reduction` where that is a mean."""
+    kind, given = FUNCTIONS.get(loss.func), {"reduction": "mean", **loss.keywords}
+    smoothing = given.pop("label_smoothing", 0.0) if kind == CROSS_ENTROPY else 0.0
+    if kind is None or loss.args or given != {"reduction": "mean"}:
+        return None
+    return Loss(kind, float(smoothing))
