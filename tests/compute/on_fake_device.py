@@ -25,7 +25,6 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 from fedpace.compute.device import DATA_SHARE, Accelerator, Device, each
 from fedpace.compute.protocol import Request
 from fedpace.local import SGD, Torch
-from fedpace.tasks import kept_state
 from fedpace.tasks.examples import Tensors
 from fedpace.tasks.objective import CLASSIFICATION, Objective
 from fedpace.tasks.torch_task import TorchTask
@@ -227,30 +226,6 @@ def evaluations(objective: Objective = CLASSIFICATION) -> list[dict[str, int]]:
     return found
 
 
-def kept() -> list[dict[str, int]]:
-    """Two sessions of Adam, whose state is kept."""
-    device, local = (
-        Pretended(),
-        Torch("torch.optim.Adam", steps=STEPS, batch_size=BATCH, keep_state=True, lr=0.1),
-    )
-    trained = task("dense", device)
-    [x], size = versions(trained, 1), trained.memory_size(local)
-    memory, found = None, []
-    kept_state.host_array = lambda tensor: np.ones(tuple(tensor.shape))  # Adam counts steps in main memory
-    device.counted()
-    for session in range(2):
-        asked = Request(0, session, x, 0, local, STEPS, seed=0, data=0, memory=memory)
-        memory = trained.solve(asked)[-size:]
-        found.append(device.counted())
-    return found
-
-
-def half() -> list[str]:
-    """Whether bf16 is on within a pass; a made-up device has no casts of its own."""
-    with Pretended(precision="bf16").arithmetic():
-        return [str(torch.is_autocast_enabled("pretended")), str(torch.get_autocast_dtype("pretended"))]
-
-
 def refused(function: Callable[[], object]) -> str:
     try:
         function()
@@ -267,7 +242,7 @@ def foreign_index() -> None:
 def main() -> None:
     _setup_privateuseone_for_python_backend("pretended")
     vars(torch)["pretended"].get_amp_supported_dtype = lambda: [torch.bfloat16]
-    casts = torch.library.Library("_", "IMPL")
+    casts = torch.library.Library("_", "IMPL")  # a made-up device has no casts of its own
     casts.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
     rules: dict[str, dict[str, Any]] = {"momentum": {"momentum": 0.9}, "clip": {"clip": 1.0, "prox_mu": 0.1}}
     with FakeTensorMode(allow_non_fake_inputs=True):
@@ -283,9 +258,7 @@ def main() -> None:
             "loss elsewhere": [refused(partial(loss_elsewhere, local)) for local in LOCAL],
             "evaluation": evaluations(),
             "whole metric": evaluations(replace(CLASSIFICATION, whole={"one": lambda output, target: 1.0})),
-            "adam": kept(),
             "bf16": sessions("dense", precision="bf16"),
-            "bf16 within": half(),
             "stray": refused(lambda: sessions("stray")),
             "index": refused(foreign_index),
             "lanes": lanes(),  # the last: after it torch crashes at times on fake tensors

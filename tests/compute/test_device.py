@@ -110,19 +110,8 @@ def test_an_evaluation_waits_once_for_its_numbers(counted: dict[str, Any]) -> No
     assert counted["whole metric"] == [{**first, "host": 2}, {**again, "host": 2}]
 
 
-def test_optimizer_state_crosses_in_one_piece(counted: dict[str, Any]) -> None:
-    """Adam: the update and the state come back; the next session is sent the state (its count of steps stays here)."""
-    state = 1
-    first = session(model=True, data=True)
-    assert counted["adam"] == [
-        {**first, "down": 1 + state},
-        {**session(model=False, data=False), "up": ORDER + state, "down": 1 + state},
-    ]
-
-
 def test_half_precision_crosses_as_the_full_one_does(counted: dict[str, Any]) -> None:
     assert counted["bf16"] == counted["dense"]
-    assert counted["bf16 within"] == ["True", "torch.bfloat16"]
 
 
 def test_a_tensor_of_main_memory_among_those_of_the_device_is_refused(counted: dict[str, Any]) -> None:
@@ -132,7 +121,7 @@ def test_a_tensor_of_main_memory_among_those_of_the_device_is_refused(counted: d
 
 CROSSING = re.compile(
     r"\.(numpy|item|cpu|pin_memory|record_stream|synchronize)\(|\.cuda\b|from_numpy|\bStream\(|"
-    r"\.to\((?!torch\.\w+\))|\bfloat\((?!self\.sizes|np\.|rate\))"
+    r"\.to\((?!torch\.\w+\))|(?<!\.)\bfloat\((?!self\.sizes|np\.|rate\))"
 )
 TRAINING = (
     "torch_task autograd flat placed descend scaling optimise kept_state images_last fast/lanes fast/order"
