@@ -53,7 +53,7 @@ def two_way(
     server's model and its own, so the residual is the error memory and no error can build up; dithered, so that
     clients start from models with independent errors, which average out. A new client makes the initial model from
     the seed; `first="dense"` sends it instead, for models that no seed can make. Up, `memory="none"` loses the error,
-    which averages out over the clients of a step where the codec is unbiased, and clients need no state; `"ef"` is
+    which averages out over the clients of a step where the codec is unbiased; the uplink then has no state. `"ef"` is
     error feedback, `"ef21"` the difference to an estimate that both ends hold, `"econtrol"` that with a tenth of the
     error added. `"auto"` is none for unbiased codecs, error feedback for others and for lazy uplinks. With `newest` < 1
     a client sends a running mean of its updates, in which the newest has this weight: momentum before compression,

@@ -3,7 +3,7 @@
 *Tuning* varies one parameter of `two_way` at a time around `BASE`, on data that no page shows. The rule, written down
 before the runs: a variant becomes the default if it is ahead of the base by more than half a point on average over
 the tuning tasks, and behind by more than half a point on none; of several the one that is furthest ahead. Else the
-base stays; but an uplink whose clients keep no state is taken if it is behind by more than half a point on none.
+base stays; but an uplink without error memory is taken if it is behind by more than half a point on none.
 *Laziness* runs lazy uplinks with half and with all of the clients in a round: one threshold for all tasks, and
 thresholds that clients adapt to skip a quarter of their uploads, a little more than the fifth that is asked for. What
 the method is worth on the tasks of the pages is judged in `two_way_judging`.
