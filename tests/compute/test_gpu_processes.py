@@ -43,7 +43,7 @@ class OnGpu(Marks):
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A process that shares nothing yet, and leaves no mark."""
-    monkeypatch.setattr(sharing, "here", sharing.Place())
+    monkeypatch.setattr(sharing, "here", sharing.GpuPlace())
     yield
     if hasattr(sys, MARK):
         delattr(sys, MARK)
@@ -220,7 +220,7 @@ def test_actors_and_sweeps_unpack_their_task_once_they_know_their_gpu(ray: Ray) 
     gpu = Accelerator("cuda:1")
     with processes(lambda n: gpu.name, 2, ray=True, gpu=True) as pool:
         assert pool.submit(0).result() == "cuda"
-    sharing.here = sharing.Place()
+    sharing.here = sharing.GpuPlace()
     group = cluster.Actors(ray, HasDevice(), 2)
     [actor, _] = ray.made[-2:]
     asked = ask(1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GpuPlace:
     """This process among those that use the same GPUs."""
 
     number: int = 0  # its turn, where several GPUs serve several processes
@@ -15,7 +15,7 @@ class Place:
     assigned: bool = False  # whether it sees only the GPU that Ray gave it
 
 
-here = Place()
+here = GpuPlace()
 
 
 def divide(children: int) -> int:
@@ -37,7 +37,7 @@ def processes_on(name: str) -> int:
 def use_in_turn(number: int, processes: int) -> None:
     """In process `number`: several GPUs serve the processes in turn; `cuda` without a number is then this one."""
     global here
-    here = Place(number, processes)
+    here = GpuPlace(number, processes)
     import torch
 
     if torch.cuda.is_available():
@@ -47,7 +47,7 @@ def use_in_turn(number: int, processes: int) -> None:
 def use_assigned(processes: int) -> None:
     """In a process of Ray, which sees the GPU that it was given and no other: every number means that one."""
     global here
-    here = Place(processes=processes, assigned=True)
+    here = GpuPlace(processes=processes, assigned=True)
 
 
 def name_here(name: str) -> str:
