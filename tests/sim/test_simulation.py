@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import math
 import os
@@ -30,6 +31,7 @@ from fedpace.random import stream
 from fedpace.record import Run
 from fedpace.server import Update
 from fedpace.sim import Observer, Population
+from fedpace.sim.observer import StepRecord
 from fedpace.sim.prepare import prepare
 from fedpace.vector import Vector
 
@@ -471,3 +473,17 @@ def test_a_model_on_its_way_to_a_client_that_leaves_is_void() -> None:
     finished = run(named.fedavg(**LOCAL), Noisy(2), 2, population=away, observers=[Invariants()])
     assert [record.clients for record in finished.history] == [(1,), (0, 1)]
     assert [record.virtual_seconds for record in finished.history] == [3.0, 6.0]
+
+
+def test_old_objects_are_collected_rarely_while_it_runs_and_as_before_afterwards() -> None:
+    before, during = gc.get_threshold(), []
+
+    class Watch(Observer):
+        def recorded(self, record: StepRecord, x: Vector) -> None:
+            during.append(gc.get_threshold())
+            if record.version == 2:
+                raise RuntimeError("an observer's own mistake")
+
+    with pytest.raises(RuntimeError, match="mistake"):
+        run(ALGORITHMS["fedavg"], Noisy(CLIENTS, frozenset()), rounds=3, observers=[Watch()])
+    assert during == [(*before[:2], 1000)] * 2 and gc.get_threshold() == before

@@ -18,6 +18,7 @@ from fedpace.link import CONTROL, NonFiniteError, Plain
 from fedpace.link.protocol import Downlink, Uplink
 from fedpace.link.wire import frame as wire
 from fedpace.local import at_step
+from fedpace.local.personal import Personal
 from fedpace.pace.protocol import Behaviour, Continuous, Interruptible
 from fedpace.random import stream
 from fedpace.server.messages import WHOLE_MODEL, Parcel, Receipt, Update
@@ -154,6 +155,7 @@ class Client:
 
     def _session(self, start: Vector, version: int, parcel: Parcel, correction: Vector | None) -> Session:
         s, config, rng = self.state, self.config, NO_DRAWS
+        personal = config.algorithm.personal
         s.sessions += 1
         if config.random_work:
             rng = stream(config.seed, "work", self.number, s.sessions)
@@ -168,15 +170,12 @@ class Client:
             correction,
             parcel.generation,
             s.kept,
-            self._beside(steps, parcel.round),
+            0 if personal is None else self._beside(personal, steps, parcel.round),
         )
         return s.running
 
-    def _beside(self, steps: int, round: int) -> int:
+    def _beside(self, personal: Personal, steps: int, round: int) -> int:
         """Steps of the new session that train only what stays here."""
-        personal = self.config.algorithm.personal
-        if personal is None:
-            return 0
         rng = stream(self.config.seed, "work", self.number, self.state.sessions, 1)
         about = (self.number, round, self.samples, self.step_s, rng)
         return personal.beside(steps, lambda rule: int(rule.work(*about)))

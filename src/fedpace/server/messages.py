@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fedpace.link.protocol import Context
@@ -34,6 +34,10 @@ class Parcel(Framed):
     model: Vector | None = None  # the server's own, for a driver in the same process; it does not travel
     public: Vector | None = None  # likewise the one that every client up to date holds, to be stored once
     generation: int = 0  # of the corrections: they begin anew with every generation
+    size_bytes: int = field(init=False, compare=False, repr=False)  # counted once, for all clients it goes to
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size_bytes", sum(map(len, self.frames.values())))
 
 
 @dataclass(frozen=True, slots=True)

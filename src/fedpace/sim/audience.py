@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, TypeVarTuple
 
 from fedpace.errors import Stop
 from fedpace.sim.observer import HOOKS, Observer
 
-P = ParamSpec("P")
+Facts = TypeVarTuple("Facts")
 
 
 class Audience:
@@ -17,24 +17,26 @@ class Audience:
     def __init__(self, observers: Iterable[Observer]) -> None:
         self.observers: list[Observer] = []
         self.stop: Stop | None = None
-        self._hooks: dict[str, list[Callable[..., None]]] = {hook: [] for hook in HOOKS}
+        self._hooks: dict[Callable[..., None], list[Callable[..., None]]] = {
+            getattr(Observer, hook): [] for hook in HOOKS
+        }
         for observer in observers:
             self.add(observer)
 
     def add(self, observer: Observer) -> None:
         self.observers.append(observer)
         for hook, told in self._hooks.items():
-            if observer.wants(hook):
-                told.append(getattr(observer, hook))
+            if observer.wants(hook.__name__):
+                told.append(getattr(observer, hook.__name__))
 
     def wants(self, hook: str) -> bool:
-        return bool(self._hooks[hook])
+        return bool(self._hooks[getattr(Observer, hook)])
 
-    def tell(self, what: Callable[Concatenate[Any, P], None], *about: P.args, **more: P.kwargs) -> None:
+    def tell(self, what: Callable[[Any, *Facts], None], *about: *Facts) -> None:
         """Call this hook of `Observer` in every observer that overrides it."""
-        for hook in self._hooks[what.__name__]:
+        for hook in self._hooks[what]:
             try:
-                hook(*about, **more)
+                hook(*about)
             except Stop as stop:
                 self.stop = self.stop or stop
 

@@ -47,7 +47,7 @@ class Broadcasts:
 
     def newest(self, client: int, now: float, devices: Devices) -> Delivery | None:
         """The newest broadcast in this client's receive buffer at this time."""
-        back_s = self.back_s.get(client, 0.0)
+        back_s = self.back_s.get(client, 0.0) if self.back_s else 0.0
         for entry in reversed(self.entries):
             if entry.sent_s < back_s:
                 return replace(entry.delivery, missed=True)

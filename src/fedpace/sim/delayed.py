@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fedpace.client import Client, Delivery
@@ -24,8 +24,8 @@ class DelayedSimulation(Simulation):
     model along, whose bytes take their time too if they are the same for all.
     """
 
-    def _handlers(self) -> dict[Phase, Callable[[int, Any], None]]:
-        return {**super()._handlers(), Phase.ORDER: self._ordered}
+    def _handlers(self) -> Sequence[Callable[[int, Any], None]]:
+        return (*super()._handlers(), self._ordered)
 
     def _poll(self, order: Poll) -> None:
         self._under_way(order.client, 0, None)

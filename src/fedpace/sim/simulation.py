@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fedpace.client import Client, ClientConfig, ClientState, Delivery, Session
@@ -14,6 +14,7 @@ from fedpace.server.messages import Steps
 from fedpace.sim.audience import Audience
 from fedpace.sim.availability import absent_at_start, changes
 from fedpace.sim.broadcasts import Announced, Taken
+from fedpace.sim.garbage import old_objects_spared
 from fedpace.sim.observer import Observer, Tally
 from fedpace.sim.population import Devices
 from fedpace.sim.state import SimState
@@ -61,8 +62,11 @@ class Simulation:
 
         It then stands between two events.
         """
+        with old_objects_spared():
+            self._run(rounds, rounds if pause is None else min(rounds, pause))
+
+    def _run(self, rounds: int, until: int) -> None:
         line, server, audience, handlers = self.state.line, self.server, self.audience, self._handlers()
-        until = rounds if pause is None else min(rounds, pause)
         while server.version < until and audience.stop is None:
             try:
                 _, phase, client, _, what = line.pop()
@@ -73,10 +77,10 @@ class Simulation:
                 ) from None
             handlers[phase](client, what)
 
-    def _handlers(self) -> dict[Phase, Callable[[int, Any], None]]:
+    def _handlers(self) -> Sequence[Callable[[int, Any], None]]:
         """In the order of the phases."""
         before = (self._change, self._computed, self._uplink, self._wake)
-        return dict(zip(Phase, (*before, self._dispatch, self._downlink, self._start), strict=False))
+        return (*before, self._dispatch, self._downlink, self._start)
 
     def restore(self, state: SimState, clients: Mapping[int, ClientState]) -> None:
         """Resume from here instead of beginning; sessions under way are trained, or announced, again."""
@@ -108,11 +112,12 @@ class Simulation:
         session = client.state.running
         if session is None or session.number != session_number:
             return  # it was lost meanwhile
-        self._tell(Observer.trained, number, session, client.state.times, self.now)
+        self._tell(Observer.trained, number, session, client.state.times, self.state.line.now)
         if self.devices.drops(number, session_number):
             self._drop(client)
         else:
-            self._replace_stored(client)
+            if client.state.outbox is not None:
+                self._replace_stored(client, client.state.outbox)
             if client.finish():
                 self._upload(client, wait=True)
         self._look(number)
@@ -171,14 +176,15 @@ class Simulation:
         held_up = client.state.upload is not None and self.devices.serial and not self.config.polled
         if not self.server.is_present(number) or held_up or not client.ready():
             return
-        taken = self.state.broadcasts.take(client, self.now, self.devices)
+        state, line = self.state, self.state.line
+        taken = state.broadcasts.take(client, line.now, self.devices)
         if taken is not None and self._begin(client, taken):
-            self.state.idle.discard(number)
+            state.idle.discard(number)
         elif not self.on_demand:
-            self.state.idle.add(number)
-            arrival = self.state.broadcasts.next_arrival_s(number, self.now, self.devices)
+            state.idle.add(number)
+            arrival = state.broadcasts.next_arrival_s(number, line.now, self.devices)
             if arrival is not None:
-                self.state.line.at(arrival, Phase.START, number)
+                line.at(arrival, Phase.START, number)
 
     # ------------------------------------------------------------ what the server ordered
 
@@ -247,17 +253,20 @@ class Simulation:
 
         `brought`: it came with an order, which took that time.
         """
-        session, number, now = client.begin(parcel), client.number, self.now
+        session, number, devices = client.begin(parcel), client.number, self.devices
+        line, tally = self.state.line, self.state.tally
         if pay and not counted:
             self._sent_down(number, parcel)
-        begins = now + self.devices.download_s(number, parcel.size_bytes) if pay and not brought else now
-        ends = begins + self.devices.compute_s(number, session.number, session.steps + session.beside)
+        now = begins = line.now
+        if pay and not brought:
+            begins += devices.download_s(number, parcel.size_bytes)
+        ends = begins + devices.compute_s(number, session.number, session.steps + session.beside)
         client.state.times.set(now, begins, ends)
-        self.state.tally.sessions += 1
+        tally.sessions += 1
         self._tell(Observer.began, number, session, now)
         if not self.config.interruptible:  # an interruptible client trains until then
-            self.state.line.at(ends, Phase.COMPUTED, number, session.number)
-            self.training.promise(client, session, self.state.tally, self._will_be_sent(client, session))
+            line.at(ends, Phase.COMPUTED, number, session.number)
+            self.training.promise(client, session, tally, self._will_be_sent(client, session))
         return session
 
     def _upload(self, client: Client, wait: bool = False) -> None:
@@ -315,13 +324,11 @@ class Simulation:
         self._tell(Observer.ended, client.number, session, fate)
         client.start_over(version, round)
 
-    def _replace_stored(self, client: Client) -> None:
+    def _replace_stored(self, client: Client, older: Session) -> None:
         """A newer result overwrites an older one that was never asked for."""
-        older = client.state.outbox
-        if older is not None:
-            self.state.tally.overwritten += 1
-            self.training.forget(client, older.number)
-            self._tell(Observer.ended, client.number, older.number, "overwritten")
+        self.state.tally.overwritten += 1
+        self.training.forget(client, older.number)
+        self._tell(Observer.ended, client.number, older.number, "overwritten")
 
     def _will_be_sent(self, client: Client, session: Session) -> bool:
         return client.is_wanted() and not self.devices.drops(client.number, session.number)
@@ -342,10 +349,12 @@ class Simulation:
 
     def _look(self, number: int, answered: bool = False) -> None:
         """See in the last phase of this instant whether this client can begin a session; its upload may have ended."""
-        known = self.clients.get(number)
-        if not self.on_demand or (known is not None and known.state.inbox is not None):
-            line = self.state.line
-            line.at(line.now, Phase.START, number)
+        if self.on_demand:
+            known = self.clients.get(number)
+            if known is None or known.state.inbox is None:
+                return
+        line = self.state.line
+        line.at(line.now, Phase.START, number)
 
     def _want_dispatch(self) -> None:
         if self.state.dispatch_at != self.now:

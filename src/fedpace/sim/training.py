@@ -71,7 +71,8 @@ class TrainingPromises:
     def forget(self, client: Client, session: int) -> None:
         """The result is not needed after all."""
         key = client.number, session
-        self._made.pop(key, None)
+        if self.eager:
+            self._made.pop(key, None)
         self.engine.forget(key)
 
 
