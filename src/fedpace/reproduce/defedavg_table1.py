@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedpace.reproduce import defedavg_cells
 from fedpace.reproduce import defedavg_cifar as cifar
+from fedpace.reproduce import defedavg_curves as curves
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, cheaper, times
@@ -46,7 +47,11 @@ PUBLISHED = SCALES["full"].target
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
-    return [*defedavg_cells.cells(edition, known), *cifar.cells(edition)]
+    return [
+        *defedavg_cells.cells(edition, known),
+        *curves.cells(edition, known),
+        *cifar.cells(edition),
+    ]
 
 
 # ------------------------------------------------------------------------------------------- judgement
@@ -226,23 +231,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
             )
             _seconds(row[1], edition, results, split)
             _published(row[2], split)
-    return {"seconds": figure, **{f"curves-{split}": _curves(results, split) for split in METHODS}}
-
-
-def _curves(results: Results, split: str) -> Figure:
-    """Figures 2 to 5: accuracy and loss against time, for every n."""
-    with draw.style():
-        figure, grid = draw.sheet(len(N), 2, width=3.6, sharey="row")
-        for column, n in enumerate(N):
-            shown = {method: name(split, method, n) for method in METHODS[split]}
-            draw.curves(grid[0][column], results, shown, draw.seconds)
-            draw.curves(grid[1][column], results, shown, draw.seconds, "loss")
-            legend = "lower right" if results.have(name(split, OURS, n)) else None
-            draw.titled(grid[0][column], f"n = {n}, {TITLES[split]}", "virtual seconds", "", legend)
-            draw.titled(grid[1][column], f"n = {n}", "virtual seconds")
-        grid[0][0].set_ylabel("test accuracy, %")
-        grid[1][0].set_ylabel("test loss")
-    return figure
+    return {"seconds": figure, **{f"curves-{split}": curves.picture(results, split) for split in METHODS}}
 
 
 def _seconds(axes: Axes, edition: str, results: Results, split: str) -> None:
@@ -293,6 +282,9 @@ EXPERIMENT = reproduction(
         FAVANO | rhythm of the server not stated | one step per cycle of the fastest client
         evaluation; cut | not stated; > 880 s printed where not reached
             | every 0.25 virtual seconds (full: 1 s); 40 s (FAVANO, AsySG 20 s; full: 600 and 880 s)
+        curves (Figures 2 to 5) | 3 seeds
+            | quick: 3 seeds, the first 10 virtual seconds, every 0.5, at the table's rates; training loss over all
+            clients' data
         """
     ),
     notes={"quick": TRIED, "full": FULL},

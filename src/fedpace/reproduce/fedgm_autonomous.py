@@ -16,6 +16,7 @@ from fedpace.reproduce.comparison import above, final_accuracy, no_worse, traini
 from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, family_of, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.training_curves import METRIC, WithTrainingLoss
 from fedpace.reproduce.tuning import Grid
 from fedpace.reproduce.tuning import final_accuracy as tuned_accuracy
 from fedpace.sim import Population
@@ -46,6 +47,7 @@ VARIANTS = (
     *(_auto(method, where) for where in PLACES for method in ("FedGM", "FedAvg")),
     *(f"{PRINTED} {_auto(method, where)}" for where in DELAYS for method in ("FedGM", "FedAvg")),
 )
+SHOWN = (IDEAL, *(_auto(method, where) for where in DELAYS for method in ("FedGM", "FedAvg")))  # loss curves
 SERVER_RATES = (0.1, 0.3, 0.5, 1.0, 2.0, 3.0)
 PRINTED_RATES = (1.0, 3.0, 5.0)
 MOMENTA = (0.7, 0.9, 0.95)  # beta and nu, apart
@@ -64,7 +66,10 @@ def _with_choice(grid: Grid, known: Results) -> list[Cell]:
     cells = grid.cells()
     if tuned is None:
         return cells
-    return [*cells, replace(tuned, name=grid.name, rounds=ROUNDS, seeds=None, training_loss=True)]
+    judged = replace(tuned, name=grid.name, rounds=ROUNDS, seeds=None, training_loss=True)
+    if grid.name in SHOWN:
+        judged = replace(judged, task=WithTrainingLoss(judged.task))
+    return [*cells, judged]
 
 
 def grids(edition: str) -> list[Grid]:
@@ -236,12 +241,30 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     with draw.style():
         figure, (row,) = draw.sheet(len(ran), width=4.6, sharey=True)
         for axes, where in zip(row, ran, strict=True):
-            shown = {"FedGM, no delay": IDEAL, **{m: _auto(m, where) for m in ("FedGM", "FedAvg")}}
-            draw.curves(axes, results, shown, smooth=3)
+            draw.curves(axes, results, _shown(where), smooth=3)
             title = where if isinstance(where, str) else f"one of the last {where} models"
             draw.titled(axes, f"Autonomous, {title}", "server steps", "test accuracy, %", "lower right")
         row[0].set_ylim(bottom=55 if edition == "quick" else None)
-    return {"autonomous": figure}
+    return {"autonomous": figure, **_training_curves(results)}
+
+
+def _shown(where: int | str) -> dict[str, str]:
+    return {"FedGM, no delay": IDEAL, **{method: _auto(method, where) for method in ("FedGM", "FedAvg")}}
+
+
+def _training_curves(results: Results) -> dict[str, Figure]:
+    """Figures 1 (c) and 9 (a)."""
+    if not results.have(*SHOWN) or not all(run.values(METRIC) for name in SHOWN for run in results.of(name)):
+        return {}
+    with draw.style():
+        figure, (row,) = draw.sheet(len(DELAYS), width=4.6, sharey=True)
+        for axes, where in zip(row, DELAYS, strict=True):
+            draw.curves(axes, results, _shown(where), metric=METRIC, smooth=3)
+            draw.titled(
+                axes, f"Autonomous, one of the last {where} models", "server steps", METRIC, "upper right"
+            )
+        row[0].set_ylim(top=1.0)
+    return {"training": figure}
 
 
 EXPERIMENT = reproduction(
