@@ -96,6 +96,8 @@ class SGD:
         self, client: int, round: int, samples: float, seconds_per_step: float, rng: np.random.Generator
     ) -> int:
         """K_i: how many local steps this session takes."""
+        if isinstance(self.steps, int):
+            return self.steps
         if self.steps is not None:
             return _scripted(self.steps, client, round)
         if self.epochs is not None:

@@ -43,6 +43,7 @@ class Simulation:
         self.on_demand = isinstance(self.config.behaviour, OnDemand)
         # whether a session pays for its model when it takes it out, not when it is sent
         self.charged = devices.serial or not self.config.shared
+        self.drops = devices.population.drop > 0
         self.clients: dict[int, Client] = {}
         self.state = SimState(idle=set() if self.on_demand else set(range(task.clients)))
         self.training = TrainingPromises(engine, eager, devices.attackers)
@@ -113,7 +114,7 @@ class Simulation:
         if session is None or session.number != session_number:
             return  # it was lost meanwhile
         self._tell(Observer.trained, number, session, client.state.times, self.state.line.now)
-        if self.devices.drops(number, session_number):
+        if self.drops and self.devices.drops(number, session_number):
             self._drop(client)
         else:
             if client.state.outbox is not None:
@@ -172,7 +173,7 @@ class Simulation:
             self._look(number)
 
     def _start(self, number: int, _: Any) -> None:
-        client = self._client(number)
+        client = self.clients.get(number) or self._client(number)
         held_up = client.state.upload is not None and self.devices.serial and not self.config.polled
         if not self.server.is_present(number) or held_up or not client.ready():
             return
@@ -266,7 +267,9 @@ class Simulation:
         self._tell(Observer.began, number, session, now)
         if not self.config.interruptible:  # an interruptible client trains until then
             line.at(ends, Phase.COMPUTED, number, session.number)
-            self.training.promise(client, session, tally, self._will_be_sent(client, session))
+            sure = self._will_be_sent(client, session)
+            if sure or self.training.eager:
+                self.training.promise(client, session, tally, sure)
         return session
 
     def _upload(self, client: Client, wait: bool = False) -> None:
@@ -331,7 +334,7 @@ class Simulation:
         self._tell(Observer.ended, client.number, older.number, "overwritten")
 
     def _will_be_sent(self, client: Client, session: Session) -> bool:
-        return client.is_wanted() and not self.devices.drops(client.number, session.number)
+        return client.is_wanted() and not (self.drops and self.devices.drops(client.number, session.number))
 
     # ------------------------------------------------------------ small helpers
 
