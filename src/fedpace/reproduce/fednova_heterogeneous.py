@@ -57,6 +57,7 @@ def _cell(label: str, rule: Algorithm, bed: Testbed) -> Cell:
         rounds=bed.rounds,
         evaluate_every=bed.evaluate_every,
         training_loss=True,
+        seeds=bed.seeds,
     )
 
 

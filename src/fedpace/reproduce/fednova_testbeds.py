@@ -25,6 +25,7 @@ class Testbed:
     rounds: int
     evaluate_every: int
     solvers: tuple[str, ...] = SOLVERS
+    seeds: int | None = None  # at most so many, where a run takes most of a minute
 
     def work(self, solver: str, epochs: str) -> dict[str, Any]:
         return {
@@ -46,6 +47,7 @@ BEDS: Mapping[str, Mapping[str, Testbed]] = {
             100,
             4,
             ("SGD", "momentum"),
+            seeds=5,
         ),
     },
     "full": {
