@@ -145,14 +145,33 @@ def test_fewer_rounds_of_one_n_alone_or_a_target_that_is_lost_again_are_no_speed
         }
         made[by_table("iid", 80)] = [outcome([0.1] * (2 + seed % 2) + [0.9, end]) for seed in range(3)]
         known = results(made)
-        return [speedup._fewer("quick", known, "iid"), speedup._printed("quick", known, "iid")]
+        return [each("quick", known, "iid") for each in (speedup._fewer, speedup._printed, speedup._held)]
 
     falling, flat_later = (160, 80, 40, 20), (50, 50, 50, 50)
     assert verdict(judge(falling, 0.9), "fewer rounds (iid)") is Verdict.REPRODUCED
     assert verdict(judge(flat_later, 0.9), "fewer rounds (iid)") is Verdict.UNDECIDED
     assert verdict(judge(falling, 0.9), "the target is held") is Verdict.REPRODUCED
     assert verdict(judge(falling, 0.6), "the target is held") is Verdict.CONTRADICTED
-    assert "3 of 3 at n = 80 (by up to 21)" in judge(falling, 0.6)[1].note
+    assert verdict(judge(falling, 0.6), "Table 2's rates (iid)") is Verdict.REPRODUCED
+    assert "n = 80: 3 of 3, at 60 to 60 % (3 had touched it)" in judge(falling, 0.6)[2].note
+
+
+def test_an_advantage_that_shrinks_with_n_is_the_papers_sentence_on_fedbuff() -> None:
+    from fedpace.reproduce import defedavg_table1 as table1
+
+    def judge(fedavg: tuple[int, ...]) -> Verdict:
+        """Steps of FedAvg by n, a step more on odd seeds; FedBuff always needs 10."""
+        took = {"FedAvg": fedavg, "FedBuff": (10,) * len(table1.N)}
+        made = {
+            table1.name("noniid", method, n): [outcome([0.1] * (t + seed % 2) + [0.9]) for seed in range(3)]
+            for method, steps in took.items()
+            for n, t in zip(table1.N, steps, strict=True)
+        }
+        return verdict([table1._fedbuff("quick", results(made))], "advantage shrinks")
+
+    assert judge((60, 40, 30, 15)) is Verdict.REPRODUCED
+    assert judge((15, 30, 40, 60)) is Verdict.CONTRADICTED
+    assert judge((8, 7, 6, 5)) is Verdict.CONTRADICTED
 
 
 def test_combined_methods_are_compared_at_the_rates_chosen_for_the_target() -> None:

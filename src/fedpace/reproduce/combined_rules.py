@@ -12,7 +12,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.link import Difference, ErrorFeedback, TopK
 from fedpace.theory import multistage
 
-ROUNDS = 300  # of the stages; nobody needs more here
+ROUNDS = 300  # of the stages, and the most that any method may take
 SHARE = 1 / 8
 BETA = 0.7
 SLOTS: dict[str, Any] = {"buffer": 10, "concurrency": 20}

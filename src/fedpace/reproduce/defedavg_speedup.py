@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import defedavg_noise as noise
@@ -24,7 +25,15 @@ from fedpace.reproduce.defedavg_speedup_cells import (
     rate_only,
     scaled,
 )
-from fedpace.reproduce.experiment import Finding, Procedure, Table, not_run, reproduction
+from fedpace.reproduce.experiment import (
+    OWN,
+    ClaimSource,
+    Finding,
+    Procedure,
+    Table,
+    not_run,
+    reproduction,
+)
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 from fedpace.reproduce.speedup import rounds_by_seed, slope_of
@@ -49,6 +58,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
     return [
         *found,
         _printed(edition, results, "iid"),
+        _held(edition, results, "iid"),
         *(_linear(edition, results, split) for split in SPLITS),
         *(noise.findings(results) if edition == "quick" else ()),
         *(_local(edition, results, split) for split in SPLITS),
@@ -81,7 +91,7 @@ def _fewer(edition: str, results: Results, split: str) -> Finding:
     every, later = (_slopes(edition, results, split, by_n, numbers) for numbers in (N, N[1:]))
     note = (
         "the slope of log rounds against log n, seed by seed, must be below 0, and also without the smallest n (added "
-        "after these runs were seen: n = 5 alone decides the first one where its runs hardly get there). The slopes "
+        "after runs were seen: n = 5 alone decides the first one where its runs do not get there). The slopes "
         f"are {statistics.fmean(every.values()):.2f} and {statistics.fmean(later.values()):.2f}. The first evaluation "
         "at the target counts. " + _fallen(edition, results, split, {f"n = {n}": by_n(split, n) for n in N})
     )
@@ -95,44 +105,53 @@ def _falls(slopes: Mapping[int, float], what: str = "slope below 0") -> Comparis
 
 
 def _fallen(edition: str, results: Results, split: str, cells_by: Mapping[str, str]) -> str:
-    """The runs that touch their target and end below it, of cells by label."""
+    """The runs that end below their target, whether they had touched it or not, of cells by label."""
     target = TARGET[edition][split]
     told = []
     for label, cell in cells_by.items():
-        touched = [run for run in results.of(cell) if run.first_at(target) is not None]
-        below = [100 * (target - run.final()) for run in touched]
-        if lost := [points for points in below if points > FALLEN]:
-            told.append(f"{len(lost)} of {len(below)} at {label} (by up to {max(lost):.0f})")
+        runs = results.of(cell)
+        ends = [100 * run.final() for run in runs]
+        if lost := [end for end in ends if end < 100 * target - FALLEN]:
+            touched = sum(run.first_at(target) is not None for run in runs)
+            span = f"{min(lost):.0f} to {max(lost):.0f} %" if len(lost) > 1 else f"{lost[0]:.0f} %"
+            told.append(f"{label}: {len(lost)} of {len(runs)}, at {span} ({touched} had touched it)")
     if not told:
-        return f"No run ends more than {FALLEN:g} points below the target after touching it."
-    return f"Runs that touch it and end more than {FALLEN:g} points below: {', '.join(told)}."
+        return f"No run ends more than {FALLEN:g} points below the target."
+    return (
+        f"Runs that end more than {FALLEN:g} points below it, unstable rather than slow: {'; '.join(told)}."
+    )
 
 
 def _printed(edition: str, results: Results, split: str) -> Finding:
     """Figure 6 at the rates that Table 2 has for every n."""
-    claim = f"more updates per step, fewer rounds at Table 2's rates ({split}), and the target is held"
+    claim = f"more updates per step, fewer rounds at Table 2's rates ({split})"
     took = _rounds(edition, results, split, by_table, N)
     if not took:
         return not_run(claim, "Figure 6")
     falls = _falls(_slopes(edition, results, split, by_table))
-    last = by_table(split, N[-1])
-    note = (
-        "Table 2 has other rates at n = 80 only (1 and 0.1), and none for n = 5. "
-        + _fallen(edition, results, split, {f"n = {N[-1]}": last})
-        + " That the target is held there was added to the claim after these runs were seen: rounds alone would "
-        "have called it reproduced."
-    )
-    both = (falls, _held(edition, results, split, last))
+    note = "Table 2 has the rates of the row above for every n but 80 (1 and 0.1)."
     return Finding(
-        claim, "Figure 6", _listed(took) + " rounds", note=note, comparisons=both, family="Figure 6"
+        claim, "Figure 6", _listed(took) + " rounds", note=note, comparisons=(falls,), family="Figure 6"
     )
 
 
-def _held(edition: str, results: Results, split: str, cell: str) -> Comparison:
+def _held(edition: str, results: Results, split: str) -> Finding:
     """The last evaluation is not further below the target than a run that has fallen apart."""
+    claim = f"at Table 2's rates for n = {N[-1]} the target is held once it is reached ({split})"
+    cell = by_table(split, N[-1])
+    if not results.have(cell):
+        return replace(not_run(claim, OWN), source=ClaimSource.OWN)
     ends = {seed: 100 * run.final() for seed, run in sorted(results.outcomes[cell].items())}
     least = (100 * TARGET[edition][split] - FALLEN,) * len(ends)
-    return Comparison(f"{cell} ends at the target less {FALLEN:g}", tuple(ends), tuple(ends.values()), least)
+    what = f"{cell} ends at the target less {FALLEN:g}"
+    held = Comparison(what, tuple(ends), tuple(ends.values()), least)
+    ours = f"{results.final(cell):.1f} % at the end, target {TARGET[edition][split]:.0%}"
+    note = "not a claim of the paper: a run counts above when it touches the target. " + _fallen(
+        edition, results, split, {f"n = {N[-1]}": cell}
+    )
+    return Finding(
+        claim, OWN, ours, note=note, comparisons=(held,), family="target held", source=ClaimSource.OWN
+    )
 
 
 def _slopes(
@@ -179,9 +198,10 @@ def _linear(edition: str, results: Results, split: str) -> Finding:
     )
     note = (
         f"the slope is that of a line through log rounds against log n; linear speedup is -1, here within "
-        f"{SLOPE_MARGIN}. The server rate grows with n, so part of the gain is the rate's. "
-        f"{_rates_part(edition, results, split)}The theorems hold for rates small enough; at n = 80 the server rate "
-        "is 0.8 and staleness no longer harmless."
+        f"{SLOPE_MARGIN}. The server rate grows with n, which larger n allow because staleness falls as n grows, so "
+        f"most of the gain is the rate's. {_rates_part(edition, results, split)}Whether the smaller variance of a mean "
+        "of more updates speeds up by itself is asked where noise dominates, below. Rounds are multiples of 2, the "
+        "evaluations."
     )
     ours = f"{_listed(took)} rounds; slope {statistics.fmean(slopes.values()):.2f}"
     return Finding(claim, published, ours, note=note, comparisons=(linear,), family="Theorems 1, 2")
@@ -189,7 +209,17 @@ def _linear(edition: str, results: Results, split: str) -> Finding:
 
 def _rates_part(edition: str, results: Results, split: str) -> str:
     took = _rounds(edition, results, split, rate_only, N)
-    return f"With these rates and n fixed at {SCALED_AT}: {_listed(took)}. " if took else ""
+    if not took:
+        return ""
+    stale = [results.spread(cell(split, N[-1]), _staleness).mean for cell in (scaled, rate_only)]
+    return (
+        f"With these rates and n fixed at {SCALED_AT}: {_listed(took)}; but there the mean staleness stays "
+        f"{stale[1]:.1f}, where at n = {N[-1]} it is {stale[0]:.2f}. "
+    )
+
+
+def _staleness(outcome: Outcome) -> float:
+    return outcome.mean_staleness
 
 
 def _local(edition: str, results: Results, split: str) -> Finding:
@@ -272,7 +302,8 @@ EXPERIMENT = reproduction(
     {PAPER}: Figures 6 and 7, Theorems 1 and 2
 
     The theory promises linear speedup: n times the updates per server step, a n-th of the steps. Figure 6 shows
-    the rounds for n = 5 to 80 at the same learning rates, Figure 7 for 20, 50 and 100 local steps.
+    the rounds for n = 5 to 80 (its rates are Table 2's: 0.1 and 0.05 but for n = 80, iid), Figure 7 for 20, 50
+    and 100 local steps.
     """,
     Procedure(cells, findings, tables, pictures, grids),
     settings(

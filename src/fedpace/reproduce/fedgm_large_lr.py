@@ -109,7 +109,7 @@ def _diverges(results: Results) -> Finding:
     accuracy = results.final("FedAvg rate 3", last=LAST)
     return Finding(
         "FedAvg diverges at server rate 3",
-        "Figure 5: does not converge",
+        "Figure 5: completely divergent",
         f"test loss {loss:.1f} at the end (a model that knows nothing: {CHANCE_LOSS:.1f}), accuracy {accuracy:.1f} %",
         note="a run that does not stay finite counts with twice the loss of a model that knows nothing.",
         comparisons=(_worse_than_chance(results, "FedAvg rate 3"),),

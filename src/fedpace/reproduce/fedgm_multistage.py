@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.comparison import Comparison, above, final_accuracy
+from fedpace.reproduce.comparison import Comparison, above, final_accuracy, training_loss
 from fedpace.reproduce.experiment import Finding, Procedure, Table, judged, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.outcome import Outcome
@@ -80,7 +80,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
         _ends(),
         *(check(results, beta) for beta in ANCHORS for check in (_beats, _trains)),
         _settles(results),
-        *(_long(results, rounds) for rounds in LONG[edition]),
+        *(check(results, rounds) for rounds in LONG[edition] for check in (_long, _long_training)),
     ]
 
 
@@ -98,6 +98,27 @@ def _long(results: Results, rounds: int) -> Finding:
     lower = tuple(above(results, name, names[0], lambda o: o.final("loss", LAST)) for name in names[1:])
     note = f"mean of the last {LAST} evaluations."
     return Finding(claim, figure, ours, note=note, comparisons=lower, family=figure)
+
+
+def _long_training(results: Results, rounds: int) -> Finding:
+    claim = f"... and in training loss over {rounds} rounds at local rate {PAPERS_RATE}"
+    figure = "Figure 8" if rounds == 2000 else "Figure 2"
+    suffix, beta = f", T {rounds}", ANCHORS[-1]
+    return _lower_in_training(
+        results, claim, figure, _stages(beta, suffix), [_constant(rate, beta, suffix) for rate in RATES]
+    )
+
+
+def _lower_in_training(
+    results: Results, claim: str, figure: str, stages: str, constants: Sequence[str]
+) -> Finding:
+    if not results.have(stages, *constants):
+        return not_run(claim, figure)
+    first, *others = (results.spread(name, training_loss) for name in (stages, *constants))
+    pairs = zip(RATES, others, strict=True)
+    ours = f"stages {first:.4f}; constant " + ", ".join(f"{rate:g}: {value:.4f}" for rate, value in pairs)
+    lower = tuple(above(results, name, stages, training_loss) for name in constants)
+    return Finding(claim, figure, ours, comparisons=lower, family=figure)
 
 
 def _ends() -> Finding:
@@ -125,14 +146,9 @@ def _beats(results: Results, beta: float) -> Finding:
 
 def _trains(results: Results, beta: float) -> Finding:
     claim = f"... and in training loss (first beta = nu = {beta})"
-    names = [_stages(beta), *(_constant(rate, beta) for rate in RATES)]
-    if not results.have(*names):
-        return not_run(claim, "Figure 2")
-    first, *others = (results.spread(name, lambda outcome: outcome.training_loss) for name in names)
-    pairs = zip(RATES, others, strict=True)
-    ours = f"stages {first:.3f}; constant " + ", ".join(f"{rate:g}: {value:.3f}" for rate, value in pairs)
-    lower = tuple(above(results, name, names[0], lambda outcome: outcome.training_loss) for name in names[1:])
-    return Finding(claim, "Figure 2", ours, comparisons=lower, family="Figure 2")
+    return _lower_in_training(
+        results, claim, "Figure 2", _stages(beta), [_constant(rate, beta) for rate in RATES]
+    )
 
 
 def _settles(results: Results) -> Finding:

@@ -225,7 +225,7 @@ def write_index(experiments: Sequence[Reproduction], folder: Path) -> Path:
         [
             "# Against the papers",
             "Claims of the papers that fedpace implements, as commands with the published numbers beside ours; "
-            "[coverage.md](coverage.md) lists all their tables and figures, done or not. "
+            "[coverage.md](coverage.md) lists the tables and figures in their texts at hand, done or not. "
             "`fedpace reproduce list` shows the experiments, `fedpace reproduce NAME` runs one and writes its page, "
             "`fedpace reproduce NAME --verdicts` judges again from its CSV; [reproduce.md](../reproduce.md) "
             "explains how.",

@@ -1,4 +1,4 @@
-"""How rounds to a target fall with the updates of a step."""
+"""How what it takes to a target changes with the updates of a step."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from fedpace.reproduce.comparison import to_target
 from fedpace.reproduce.results import Results
 
 
-def rounds_by_seed(results: Results, cells: Mapping[int, str], target: float) -> dict[int, dict[int, float]]:
-    """Rounds to the target by n, for every seed that the cells of all n have."""
-    rounds = to_target(target, draw.steps)
+def rounds_by_seed(
+    results: Results, cells: Mapping[int, str], target: float, cost: draw.X = draw.steps
+) -> dict[int, dict[int, float]]:
+    """Rounds (or seconds) to the target by n, for every seed that the cells of all n have."""
+    rounds = to_target(target, cost)
     runs = {n: results.outcomes[name] for n, name in cells.items()}
     shared = sorted(set.intersection(*(set(own) for own in runs.values())))
     return {seed: {n: rounds(own[seed]) or 1.0 for n, own in runs.items()} for seed in shared}

@@ -1,7 +1,7 @@
 """The defaults of two_way: chosen on tasks of their own, and its lazy uplinks.
 
-*Tuning* varies one parameter of `two_way` at a time around `BASE`, on data that no page shows. The rule, written down
-before the runs: a variant becomes the default if it is ahead of the base by more than half a point on average over
+*Tuning* varies one parameter of `two_way` at a time around `BASE`, on data on which it is not judged. The rule, written
+down before the runs: a variant becomes the default if it is ahead of the base by more than half a point on average over
 the tuning tasks, and behind by more than half a point on none; of several the one that is furthest ahead. Else the
 base stays; but an uplink without error memory is taken if it is behind by more than half a point on none.
 *Laziness* runs lazy uplinks with half and with all of the clients in a round: one threshold for all tasks, and
