@@ -16,7 +16,7 @@ from fedpace.reproduce.comparison import above, final_accuracy, no_worse, traini
 from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, family_of, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.training_curves import METRIC, WithTrainingLoss
+from fedpace.reproduce.training_curves import METRIC, WithTrainingLoss, have_training_loss
 from fedpace.reproduce.tuning import Grid
 from fedpace.reproduce.tuning import final_accuracy as tuned_accuracy
 from fedpace.sim import Population
@@ -255,7 +255,7 @@ def _shown(where: int | str) -> dict[str, str]:
 
 def _training_curves(results: Results) -> dict[str, Figure]:
     """Figures 1 (c) and 9 (a)."""
-    if not results.have(*SHOWN) or not all(run.values(METRIC) for name in SHOWN for run in results.of(name)):
+    if not have_training_loss(results, SHOWN):
         return {}
     with draw.style():
         figure, (row,) = draw.sheet(len(DELAYS), width=4.6, sharey=True)

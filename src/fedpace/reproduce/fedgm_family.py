@@ -13,6 +13,7 @@ from fedpace.reproduce.comparison import above, final_accuracy, training_loss
 from fedpace.reproduce.experiment import Finding, Procedure, Table, family_of, not_run, reproduction
 from fedpace.reproduce.fedgm import PAPER, SCALES, family_rule, settings
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.training_curves import METRIC, WithTrainingLoss, have_training_loss
 from fedpace.reproduce.tuning import Grid
 from fedpace.reproduce.tuning import final_accuracy as tuned_accuracy
 
@@ -47,7 +48,14 @@ def cells(edition: str, known: Results) -> list[Cell]:
     return [
         *settings,
         *(
-            replace(cell, name=name, rounds=ROUNDS[edition], seeds=None, training_loss=True)
+            replace(
+                cell,
+                name=name,
+                task=WithTrainingLoss(cell.task),
+                rounds=ROUNDS[edition],
+                seeds=None,
+                training_loss=True,
+            )
             for name, cell in chosen
         ),
         *(vgg.cells(known) if edition == "quick" else ()),
@@ -146,18 +154,33 @@ def tables(edition: str, results: Results) -> list[Table]:
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     """The best of each; the grids beside them where they were run here and not for a committed choice."""
     grid_ran = results.have(f"grid {ALPHAS[0]} FedAvg rate 1")
+    others = {**_training_curves(results), **vgg.pictures(results)}
     with draw.style():
         if not grid_ran:
             figure, (row,) = draw.sheet(len(ALPHAS), width=4.6, sharey=True)
             for axes, alpha in zip(row, ALPHAS, strict=True):
                 _best_of_each(axes, edition, results, alpha)
-            return {"family": figure, **vgg.pictures(results)}
+            return {"family": figure, **others}
         figure, grid = draw.sheet(3, len(ALPHAS), width=4.0)
         for row, alpha in zip(grid, ALPHAS, strict=True):
             _best_of_each(row[0], edition, results, alpha)
             for axes, beta in zip(row[1:], (0.7, 0.95), strict=True):
                 _by_rate(axes, edition, results, alpha, beta)
-    return {"family": figure, **vgg.pictures(results)}
+    return {"family": figure, **others}
+
+
+def _training_curves(results: Results) -> dict[str, Figure]:
+    """Figures 1 (a) and 4 (a)."""
+    if not have_training_loss(results, [_best(alpha, method) for alpha in ALPHAS for method in METHODS]):
+        return {}
+    with draw.style():
+        figure, (row,) = draw.sheet(len(ALPHAS), width=4.6, sharey=True)
+        for axes, alpha in zip(row, ALPHAS, strict=True):
+            shown = {method: _best(alpha, method) for method in METHODS}
+            draw.curves(axes, results, shown, metric=METRIC, smooth=3)
+            draw.titled(axes, f"Best of each, Dirichlet {alpha}", "server steps", METRIC, "upper right")
+        row[0].set_ylim(top=1.0)
+    return {"training": figure}
 
 
 def _best_of_each(axes: Axes, edition: str, results: Results, alpha: float) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fedpace import algorithms
@@ -15,12 +16,14 @@ from fedpace.reproduce.fedgm import PAPER, SCALES, settings
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import Columns, measured
+from fedpace.reproduce.training_curves import METRIC, WithTrainingLoss
 from fedpace.theory import stability_limit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEDAVG, FEDGM = (1, 2, 3), (1, 2, 3, 5)
+FIGURE_7 = (1, 2, 5)  # FedGM's, with training curves
 BETA = NU = 0.95
 CHANCE_LOSS = 2.302585  # ln 10: what a model that knows nothing pays on ten classes
 TARGET = {"quick": 0.8, "full": 0.6}
@@ -31,9 +34,7 @@ LAST = 6  # evaluations whose mean is a run's accuracy
 def cells(edition: str, known: Results) -> list[Cell]:
     scale = SCALES[edition]
     avg = {f"FedAvg rate {eta}": algorithms.fedavg(server_lr=eta, **scale.work) for eta in FEDAVG}
-    gm = {
-        f"FedGM rate {eta}": algorithms.fedgm(server_lr=eta, beta=BETA, nu=NU, **scale.work) for eta in FEDGM
-    }
+    gm = {_gm(eta): algorithms.fedgm(server_lr=eta, beta=BETA, nu=NU, **scale.work) for eta in FEDGM}
     rounds = {"quick": 120, "full": 2000}[edition]
     small = {**scale.work, "client_lr": PAPERS_RATE}
     slow = {
@@ -41,10 +42,24 @@ def cells(edition: str, known: Results) -> list[Cell]:
         _slow("FedGM rate 5"): algorithms.fedgm(server_lr=5, beta=BETA, nu=NU, **small),
     }
     later = slow if scale.client_lr != PAPERS_RATE else {}
-    return [
+    every = [
         Cell(name=name, algorithm=rule, task=scale.task(), rounds=rounds, evaluate_every=scale.evaluate_every)
         for name, rule in {**avg, **gm, **later}.items()
     ]
+    curves = {_gm(eta): _curve(eta) for eta in FIGURE_7}
+    shown = [cell for cell in every if cell.name in curves]
+    return [
+        *every,
+        *(replace(cell, name=curves[cell.name], task=WithTrainingLoss(cell.task)) for cell in shown),
+    ]
+
+
+def _gm(eta: int) -> str:
+    return f"FedGM rate {eta}"
+
+
+def _curve(eta: int) -> str:
+    return f"{_gm(eta)}, training loss"
 
 
 def _slow(name: str) -> str:
@@ -53,7 +68,7 @@ def _slow(name: str) -> str:
 
 def findings(edition: str, results: Results) -> list[Finding]:
     names = [*(f"FedAvg rate {eta}" for eta in FEDAVG), *(f"FedGM rate {eta}" for eta in FEDGM)]
-    checks = (_unstable, _diverges, _sustains, _early, _late)
+    checks = (_unstable, _diverges, _sustains, _early, _late, _early_training, _late_training)
     found = [*(check(results) for check in checks), _faster(edition, results)]
     if not results.have(*names):
         found = none_run(found)
@@ -178,11 +193,62 @@ def _late(results: Results) -> Finding:
     )
 
 
+def _early_training(results: Results) -> Finding:
+    if not results.have(*map(_curve, FIGURE_7)):
+        return not_run("... and in training loss", "Figure 7: rate 5")
+    means = {eta: results.spread(_curve(eta), _first_training) for eta in FIGURE_7}
+    slower = tuple(above(results, _curve(eta), _curve(5), _first_training) for eta in (1, 2))
+    return Finding(
+        "... and in training loss",
+        "Figure 7: rate 5",
+        ", ".join(f"rate {eta}: {value:.3f}" for eta, value in means.items()) + " on average",
+        comparisons=slower,
+        family="Figure 7",
+    )
+
+
+def _late_training(results: Results) -> Finding:
+    claim = "FedGM: the smallest rate has the smoothest training loss in the last quarter"
+    if not results.have(*map(_curve, FIGURE_7)):
+        return not_run(claim, "Figure 7: rate 1")
+    jumps = {eta: results.spread(_curve(eta), _jumps_in_training) for eta in FIGURE_7}
+    return Finding(
+        claim,
+        "Figure 7: rate 1",
+        "jumps of " + ", ".join(f"{value:.4f} at rate {eta}" for eta, value in jumps.items()),
+        comparisons=tuple(
+            times(
+                results,
+                _curve(eta),
+                _curve(1),
+                1.0,
+                _jumps_in_training,
+                f"jumps at rate {eta} above those at 1",
+            )
+            for eta in (2, 5)
+        ),
+        family="Figure 7",
+    )
+
+
+def _first_training(outcome: Outcome) -> float | None:
+    values = outcome.values(METRIC)
+    return statistics.fmean(values[: max(1, len(values) // 4)]) if values else None
+
+
+def _jumps_in_training(outcome: Outcome) -> float | None:
+    values = outcome.values(METRIC)
+    return _late_change(values) if values else None
+
+
 def _jitter(outcome: Outcome) -> float:
     """Mean change of accuracy between neighbouring evaluations in the last quarter, in points."""
-    values = outcome.values()
+    return 100 * _late_change(outcome.values())
+
+
+def _late_change(values: Sequence[float]) -> float:
     late = values[-max(2, len(values) // 4) :]
-    return 100 * statistics.fmean(abs(b - a) for a, b in zip(late, late[1:], strict=False))
+    return statistics.fmean(abs(b - a) for a, b in zip(late, late[1:], strict=False))
 
 
 def _first_quarter(outcome: Outcome) -> float:
@@ -210,7 +276,26 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
         draw.titled(left, "FedAvg falls over …", "server steps", "test accuracy, %", "lower right")
         draw.curves(right, results, {f"rate {eta}": f"FedGM rate {eta}" for eta in FEDGM})
         draw.titled(right, f"… FedGM (β = ν = {BETA}) does not", "server steps", "", "lower right")
-    return {"rates": figure}
+    return {"rates": figure, **_training_curves(results)}
+
+
+def _training_curves(results: Results) -> dict[str, Figure]:
+    """Figure 7: training loss, its first and its last quarter."""
+    if not results.have(*map(_curve, FIGURE_7)):
+        return {}
+    rounds = results.cells[_curve(1)].rounds
+    with draw.style():
+        figure, ((left, right),) = draw.sheet(2, width=5.2)
+        for axes, title, span in (
+            (left, "The first quarter", (0, rounds // 4)),
+            (right, "The last quarter", (3 * rounds // 4, rounds)),
+        ):
+            draw.curves(axes, results, {f"rate {eta}": _curve(eta) for eta in FIGURE_7}, metric=METRIC)
+            axes.set_xlim(*span)
+            draw.titled(axes, f"{title}, FedGM", "server steps", METRIC, "upper right")
+        left.set_ylim(0, 1.5)
+        right.set_ylim(0.2, 0.6)
+    return {"training": figure}
 
 
 LOOKED = (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fedpace.compute import Task
 from fedpace.reproduce.cell import TaskMaker
+from fedpace.reproduce.results import Results
 from fedpace.vector import Vector
 
 METRIC = "training loss"
@@ -38,3 +39,9 @@ class _Measured:
 
     def evaluate(self, x: Vector) -> Mapping[str, float]:
         return {**self._task.evaluate(x), METRIC: float(self._task.training_loss(x))}
+
+
+def have_training_loss(results: Results, cells: Iterable[str]) -> bool:
+    """Whether all of these cells were run, with this metric."""
+    found = [results.of(name) if results.have(name) else [] for name in cells]
+    return all(runs and all(run.values(METRIC) for run in runs) for runs in found)
