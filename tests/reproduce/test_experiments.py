@@ -26,7 +26,7 @@ FIRST_KEYS = {
     "fedgm-large-lr": ((7, 7), "6d7611c8a7ada408"),
     "fedgm-multistage": ((8, 8), "109f0dabd0e01e7a"),
     # not the first version's: DeFedAvg's transfers overlap and its steps are sets, AsySG has n active clients,
-    # autonomous FedGM has the momenta that are stable under delay, combined methods tune their local rates too, delays
+    # autonomous FedGM has the momenta that are stable under delay, combined methods tune local rates and stages too, delays
     # of CA2FL are s + |N(0, 1)|
     "fedgm-autonomous": ((99, 99), "9b9cef9c2a7968f1"),
     "defedavg-table1": ((168, 39), "09241944a9c6fe99"),
@@ -34,7 +34,7 @@ FIRST_KEYS = {
     "two-way-bits": ((20, 20), "b4817c13655a9b1b"),
     "ca2fl-accuracy": ((16, 16), "d95089e08b32e235"),
     "ca2fl-delay": ((16, 16), "dbb7ac34a7244d70"),
-    "combined-methods": ((48, 48), "3ecd73f68f40c25b"),
+    "combined-methods": ((84, 84), "a1eb7c8b44a1243c"),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fedpace import algorithms, simulate
 from fedpace.reproduce import experiment, fedgm_autonomous
-from fedpace.reproduce.combined_rules import METHODS
+from fedpace.reproduce.combined_rules import METHODS, STAGED
 from fedpace.reproduce.defedavg import OURS, SAVING, algorithm, devices
 from fedpace.reproduce.defedavg_cells import rates
 from fedpace.reproduce.experiment import Verdict
@@ -115,7 +115,11 @@ def test_no_cell_of_table_1_or_of_figure_6_is_run_twice_under_two_names() -> Non
         assert all("n=10" in each for each in again)  # server rate x n stops at the target: no curve
 
 
-def test_every_combined_method_has_the_same_grid() -> None:
+def test_every_combined_method_has_the_same_rates_and_all_with_stages_the_same_lengths() -> None:
     grids = experiment("combined-methods").procedure.grids("quick")
     assert len(grids) == 2 * len(METHODS)
-    assert len({(grid.rates, grid.others) for grid in grids}) == 1
+    assert len({grid.rates for grid in grids}) == 1
+    with_stages = {grid.others for grid in grids if grid.name.startswith(STAGED)}
+    without = {grid.others for grid in grids if not grid.name.startswith(STAGED)}
+    assert len(with_stages) == len(without) == 1
+    assert {other.partition(",")[0] for other in with_stages.pop()} == set(without.pop())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, NamedTask
-from fedpace.reproduce.combined_rules import BETA, METHODS, OURS, PAPERS, ROUNDS, work
+from fedpace.reproduce.combined_rules import BETA, METHODS, OURS, PAPERS, ROUNDS, STAGED, Rates
 from fedpace.reproduce.comparison import cheaper, final_accuracy, no_worse
 from fedpace.reproduce.experiment import (
     OWN,
@@ -38,6 +38,8 @@ TARGETS = {"quick": (0.8, 0.83), "full": (0.85, 0.88)}  # rates are chosen for e
 CAP_S = {"quick": 30.0, "full": 300.0}
 # every method has the same grid: server rates (of the second stage; the first has twice as much), local rates
 RATES, LOCAL_RATES = (0.3, 1.0), ("0.05", "0.1", "0.2")
+# ... and those with stages how long these are together: in 30 s a synchronous method takes about 60 steps, ours 180
+STAGES = (20, 60, 180)
 LAST = 3  # evaluations whose mean is a run's accuracy
 
 
@@ -73,26 +75,39 @@ def grids(edition: str) -> list[Grid]:
 def _grid(edition: str, method: str, target: float) -> Grid:
     """The rates that are soonest at the target, or get nearest."""
 
-    def cell(rate: float, local: str) -> Cell:
-        return _cell(edition, f"rates {rate:g} {local} {method}", method, rate, float(local))
+    def cell(rate: float, others: str) -> Cell:
+        return _cell(edition, f"rates {rate:g} {others} {method}", method, _rates(rate, others))
 
     def merit(outcome: Outcome) -> tuple[float, float]:
         reached = outcome.first_at(target)
         return (-math.inf if reached is None else -reached.seconds, outcome.final("accuracy", LAST))
 
-    return Grid(name(method, target), RATES, cell, merit, LOCAL_RATES)
+    return Grid(name(method, target), RATES, cell, merit, _others(method))
+
+
+def _others(method: str) -> tuple[str, ...]:
+    """Local rates, and the length of the stages where a method has some."""
+    if method not in STAGED:
+        return LOCAL_RATES
+    return tuple(f"{local}, stages {length}" for local in LOCAL_RATES for length in STAGES)
+
+
+def _rates(server: float, others: str) -> Rates:
+    local, _, length = others.partition(", stages ")
+    return Rates(server, float(local), int(length)) if length else Rates(server, float(local))
 
 
 def chosen(edition: str, method: str, target: float, known: Results) -> str:
     """The rates of a method, for its table."""
     found = _grid(edition, method, target).chosen(known)
-    return "" if found is None else ", ".join(found.name.split()[1:3])
+    setting = "" if found is None else found.name.removeprefix("rates ").removesuffix(f" {method}")
+    return setting.replace(" ", ", ", 1)
 
 
-def _cell(edition: str, label: str, method: str, rate: float, local: float) -> Cell:
+def _cell(edition: str, label: str, method: str, rates: Rates) -> Cell:
     return Cell(
         name=label,
-        algorithm=METHODS[method](rate, work(local)),
+        algorithm=METHODS[method](rates),
         task=TASK[edition],
         population=devices(edition),
         rounds=ROUNDS,
@@ -199,7 +214,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
 
 def _settings(edition: str) -> tuple[SettingRow, ...]:
     task, rates = TASK[edition], ", ".join(f"{rate:g}" for rate in RATES)
-    locally = ", ".join(LOCAL_RATES)
+    locally, lengths = ", ".join(LOCAL_RATES), ", ".join(map(str, STAGES))
     return compared(
         f"""
         data, network | differs from paper to paper | {task.name}, {task.model}, 100 clients, {task.partition}
@@ -210,10 +225,8 @@ def _settings(edition: str) -> tuple[SettingRow, ...]:
             | 10 updates for all methods; 20 active clients where the method limits concurrency
         rates | each paper tunes its own | the same grid for every method and each target: server {rates} (times 0.03 in
             FedBNLACA), one beyond where the best is at an end, local {locally}; the soonest at
-            the target, on seeds of their own (tuning.json); stages 2, 1, 1/2 of the server rate over {ROUNDS} steps
-            (they end at 43 and 129), beta = nu = {BETA}, not tuned: in 30 s multistage FedGM takes 62 to 64 steps and
-            never reaches its third stage, to 80 % 16 to 30, all in the first; everything together takes 167 to 194 in
-            30 s
+            the target, on seeds of their own (tuning.json); stages 2, 1, 1/2 of the server rate over {lengths} steps,
+            tuned too; beta = nu = {BETA}, not tuned
         margins |  | sooner, fewer bytes: none; not more than 0.5 points below: 0.5 points
         links |  | top-k 1/8 with error feedback up, differences to what the client holds down
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fedpace import algorithms
@@ -12,7 +12,7 @@ from fedpace.algorithm import Algorithm
 from fedpace.link import Difference, ErrorFeedback, TopK
 from fedpace.theory import multistage
 
-ROUNDS = 300  # of the stages, and the most that any method may take
+ROUNDS = 300  # the most that any method may take
 SHARE = 1 / 8
 BETA = 0.7
 SLOTS: dict[str, Any] = {"buffer": 10, "concurrency": 20}
@@ -23,46 +23,58 @@ PAPERS = ("multistage FedGM", "DeFedAvg-nIID", "CA2FL", "FedBNLACA 1/8")
 Work = dict[str, Any]
 
 
-def work(client_lr: float) -> Work:
-    """Of every method: DeFedAvg's, at a rate of the grid."""
-    return {"client_lr": client_lr, "steps": 50, "batch_size": 10}
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """A setting of the grid: the server rate, the clients', and the steps of all stages together."""
+
+    server: float
+    local: float
+    stages: int = ROUNDS
+
+    @property
+    def work(self) -> Work:
+        """Of every method: DeFedAvg's, at this local rate."""
+        return {"client_lr": self.local, "steps": 50, "batch_size": 10}
+
+    @property
+    def in_stages(self) -> Any:
+        """Twice the server rate, then the rate, then half of it."""
+        return multistage((2 * self.server, self.server, self.server / 2), self.stages, BETA, BETA)
 
 
-def _stages(rate: float) -> Any:
-    return multistage((2 * rate, rate, rate / 2), ROUNDS, BETA, BETA)
+def _fedgm(rates: Rates) -> Algorithm:
+    plain = algorithms.fedavg(**COHORT, **rates.work)
+    return replace(plain, server_opt=rates.in_stages, name="multistage_fedgm")
 
 
-def _fedgm(rate: float, own: Work) -> Algorithm:
-    return replace(algorithms.fedavg(**COHORT, **own), server_opt=_stages(rate), name="multistage_fedgm")
+def _cached(rates: Rates, server_lr: float | None = None) -> Algorithm:
+    return algorithms.ca2fl(server_lr=server_lr or rates.server, **SLOTS, **rates.work)
 
 
-def _cached(rate: float, own: Work) -> Algorithm:
-    return algorithms.ca2fl(server_lr=rate, **SLOTS, **own)
+def _staged(rates: Rates) -> Algorithm:
+    return replace(_cached(rates, 1.0), server_opt=rates.in_stages, name="ca2fl_fedgm")
 
 
-def _staged(rate: float, own: Work) -> Algorithm:
-    return replace(_cached(1.0, own), server_opt=_stages(rate), name="ca2fl_fedgm")
-
-
-def _together(rate: float, own: Work) -> Algorithm:
+def _together(rates: Rates) -> Algorithm:
     """Every rule from another paper."""
     codec = TopK(SHARE)
     links: dict[str, Any] = {"up": ErrorFeedback(codec), "down": Difference(codec)}
-    return replace(_staged(rate, own), aggregate=Cached(), name="together", **links)
+    return replace(_staged(rates), aggregate=Cached(), name="together", **links)
 
 
-def _bnlaca(rate: float, own: Work) -> Algorithm:
+def _bnlaca(rates: Rates) -> Algorithm:
     codecs: dict[str, Any] = {"codec": "topk:1/8", "down_codec": "topk:1/8"}
-    return algorithms.fedbnlaca(server_lr=0.03 * rate, tau=0.8, **codecs, **COHORT, **own)
+    return algorithms.fedbnlaca(server_lr=0.03 * rates.server, tau=0.8, **codecs, **COHORT, **rates.work)
 
 
-METHODS: Mapping[str, Callable[[float, Work], Algorithm]] = {
-    "FedAvg": lambda rate, own: algorithms.fedavg(server_lr=rate, **COHORT, **own),
+METHODS: Mapping[str, Callable[[Rates], Algorithm]] = {
+    "FedAvg": lambda rates: algorithms.fedavg(server_lr=rates.server, **COHORT, **rates.work),
     "multistage FedGM": _fedgm,
-    "DeFedAvg-nIID": lambda rate, own: algorithms.defedavg_niid(draws=10, server_lr=rate, **own),
-    "FedBuff": lambda rate, own: algorithms.fedbuff(server_lr=rate, **SLOTS, **own),
+    "DeFedAvg-nIID": lambda rates: algorithms.defedavg_niid(draws=10, server_lr=rates.server, **rates.work),
+    "FedBuff": lambda rates: algorithms.fedbuff(server_lr=rates.server, **SLOTS, **rates.work),
     "CA2FL": _cached,
     "FedBNLACA 1/8": _bnlaca,
     "CA2FL + stages": _staged,
     OURS: _together,
 }
+STAGED = ("multistage FedGM", "CA2FL + stages", OURS)
