@@ -26,8 +26,8 @@ FIRST_KEYS = {
     "fedgm-large-lr": ((7, 7), "6d7611c8a7ada408"),
     "fedgm-multistage": ((8, 8), "109f0dabd0e01e7a"),
     # not the first version's: DeFedAvg's transfers overlap and its steps are sets, AsySG has n active clients,
-    # autonomous FedGM has the momenta that are stable under delay, combined methods tune local rates and stages too, delays
-    # of CA2FL are s + |N(0, 1)|
+    # autonomous FedGM has the momenta that are stable under delay, combined methods tune local rates and stages too,
+    # delays of CA2FL are s + |N(0, 1)|
     "fedgm-autonomous": ((99, 99), "9b9cef9c2a7968f1"),
     "defedavg-table1": ((168, 39), "09241944a9c6fe99"),
     "defedavg-speedup": ((49, 33), "799b34ef97fe4686"),
