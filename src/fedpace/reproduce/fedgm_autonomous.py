@@ -305,7 +305,7 @@ EXPERIMENT = reproduction(
         "optimum, and beta = nu: best FedGM 81.9 and 82.3 %, best FedAvg 81.2 and 82.0 % at R = 5 (two seeds), 80.3 "
         "against 80.7 % at R = 10 (one seed). Five seeds were looked at before the ten that short cells have: R = 10 "
         "was undecided then, FedGM 0.6 points ahead. **Rates between.** Server rates of the grid lie up to a factor "
-        "of three apart. The rows as printed have finer ones: FedAvg's best at R = 5 acts as 0.2, which the grid lacks, "
-        "and is 0.7 points above its best in the grid. FedGM's lead there is 1.2 points, not 1.9."
+        "of three apart. The rows as printed have finer ones: FedAvg's best at R = 5 acts as 0.2, which the grid "
+        "lacks, and is 0.7 points above its best in the grid. FedGM's lead there is 1.2 points, not 1.9."
     },
 )
