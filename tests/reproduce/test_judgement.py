@@ -219,6 +219,8 @@ def test_a_claim_that_came_after_a_page_is_listed_as_not_run(halves, kept, nobod
     assert (first.verdict, second.verdict) == (Verdict.REPRODUCED, Verdict.NOT_RUN)
     assert "| a later claim | Figure 2 |  | – not run |" in written.read_text()
     assert len(evidence.read_verdicts(tmp_path / "halves")["quick"]) == 2
+    page.rejudge(tmp_path / "halves", "quick", halves)  # named no longer
+    assert len(evidence.read_verdicts(tmp_path / "halves")["quick"]) == 1
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -40,7 +40,7 @@ def test_the_gain_of_ca2fl_must_be_there_and_grow() -> None:
     shrinking = judge({0.3: 0.05, 0.1: -0.01})
     assert verdict(shrinking, "above FedBuff, Dirichlet 0.1") is Verdict.CONTRADICTED
     assert verdict(shrinking, "gain grows") is Verdict.CONTRADICTED
-    assert verdict(growing, "2 bits collapses: it ends below FedBuff, Dirichlet 0.1") is Verdict.NOT_RUN
+    assert verdict(growing, "block, collapses: it ends below FedBuff, Dirichlet 0.1") is Verdict.NOT_RUN
     assert verdict(growing, "CIFAR-100") is Verdict.NOT_RUN
 
 

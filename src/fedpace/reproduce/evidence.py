@@ -85,12 +85,18 @@ def rejudged(folder: Path, edition: str, named: Sequence[Finding] = ()) -> list[
     """The committed claims of an edition, their verdicts recomputed from the CSV beside them.
 
     Of the claims that the experiment names, those that came after the page was made are added as they are: not run.
+    What was not run and is no longer named goes.
     """
     path = folder / table_name(edition)
     if not path.exists():
         raise ConfigError(f"{path} must exist to judge from it; run `fedpace reproduce {folder.name}` first")
     known = from_csv(path.read_text(encoding="utf-8"))
-    committed = read_verdicts(folder).get(edition, [])
+    names = {finding.claim for finding in named}
+    committed = [
+        finding
+        for finding in read_verdicts(folder).get(edition, [])
+        if not names or finding.claim in names or finding.verdict is not Verdict.NOT_RUN
+    ]
     later = [finding for finding in named if finding.claim not in {one.claim for one in committed}]
     return settled(edition, [*(_with(finding, known) for finding in committed), *later])
 
