@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, NamedTask
-from fedpace.reproduce.combined_rules import BETA, METHODS, OURS, PAPERS, ROUNDS, STAGED, Rates
+from fedpace.reproduce.combined_rules import BETA, METHODS, OURS, PAPERS, ROUNDS, STAGED, GridRates
 from fedpace.reproduce.comparison import cheaper, final_accuracy, no_worse
 from fedpace.reproduce.experiment import (
     OWN,
@@ -92,9 +92,9 @@ def _others(method: str) -> tuple[str, ...]:
     return tuple(f"{local}, stages {length}" for local in LOCAL_RATES for length in STAGES)
 
 
-def _rates(server: float, others: str) -> Rates:
+def _rates(server: float, others: str) -> GridRates:
     local, _, length = others.partition(", stages ")
-    return Rates(server, float(local), int(length)) if length else Rates(server, float(local))
+    return GridRates(server, float(local), int(length)) if length else GridRates(server, float(local))
 
 
 def chosen(edition: str, method: str, target: float, known: Results) -> str:
@@ -104,7 +104,7 @@ def chosen(edition: str, method: str, target: float, known: Results) -> str:
     return setting.replace(" ", ", ", 1)
 
 
-def _cell(edition: str, label: str, method: str, rates: Rates) -> Cell:
+def _cell(edition: str, label: str, method: str, rates: GridRates) -> Cell:
     return Cell(
         name=label,
         algorithm=METHODS[method](rates),

@@ -24,7 +24,7 @@ Work = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class GridRates:
     """A setting of the grid: the server rate, the clients', and the steps of all stages together."""
 
     server: float
@@ -42,32 +42,32 @@ class Rates:
         return multistage((2 * self.server, self.server, self.server / 2), self.stages, BETA, BETA)
 
 
-def _fedgm(rates: Rates) -> Algorithm:
+def _fedgm(rates: GridRates) -> Algorithm:
     plain = algorithms.fedavg(**COHORT, **rates.work)
     return replace(plain, server_opt=rates.in_stages, name="multistage_fedgm")
 
 
-def _cached(rates: Rates, server_lr: float | None = None) -> Algorithm:
+def _cached(rates: GridRates, server_lr: float | None = None) -> Algorithm:
     return algorithms.ca2fl(server_lr=server_lr or rates.server, **SLOTS, **rates.work)
 
 
-def _staged(rates: Rates) -> Algorithm:
+def _staged(rates: GridRates) -> Algorithm:
     return replace(_cached(rates, 1.0), server_opt=rates.in_stages, name="ca2fl_fedgm")
 
 
-def _together(rates: Rates) -> Algorithm:
+def _together(rates: GridRates) -> Algorithm:
     """Every rule from another paper."""
     codec = TopK(SHARE)
     links: dict[str, Any] = {"up": ErrorFeedback(codec), "down": Difference(codec)}
     return replace(_staged(rates), aggregate=Cached(), name="together", **links)
 
 
-def _bnlaca(rates: Rates) -> Algorithm:
+def _bnlaca(rates: GridRates) -> Algorithm:
     codecs: dict[str, Any] = {"codec": "topk:1/8", "down_codec": "topk:1/8"}
     return algorithms.fedbnlaca(server_lr=0.03 * rates.server, tau=0.8, **codecs, **COHORT, **rates.work)
 
 
-METHODS: Mapping[str, Callable[[Rates], Algorithm]] = {
+METHODS: Mapping[str, Callable[[GridRates], Algorithm]] = {
     "FedAvg": lambda rates: algorithms.fedavg(server_lr=rates.server, **COHORT, **rates.work),
     "multistage FedGM": _fedgm,
     "DeFedAvg-nIID": lambda rates: algorithms.defedavg_niid(draws=10, server_lr=rates.server, **rates.work),

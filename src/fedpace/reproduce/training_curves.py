@@ -21,11 +21,11 @@ class WithTrainingLoss:
     task: TaskMaker
 
     def __call__(self, seed: int) -> Task:
-        measured: Any = _Measured(self.task(seed))
+        measured: Any = _Watched(self.task(seed))
         return measured  # type: ignore[no-any-return]
 
 
-class _Measured:
+class _Watched:
     def __init__(self, task: Task) -> None:
         self._task: Any = task
 

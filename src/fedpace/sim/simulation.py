@@ -58,16 +58,14 @@ class Simulation:
                 self.state.line.at(when, Phase.CHANGE, number, present)
         self._want_dispatch()
 
+    @old_objects_spared()
     def run(self, rounds: int, pause: int | None = None) -> None:
         """Until the server has taken `rounds` steps, or `pause` steps if that is sooner, or an observer stops it.
 
         It then stands between two events.
         """
-        with old_objects_spared():
-            self._run(rounds, rounds if pause is None else min(rounds, pause))
-
-    def _run(self, rounds: int, until: int) -> None:
         line, server, audience, handlers = self.state.line, self.server, self.audience, self._handlers()
+        until = rounds if pause is None else min(rounds, pause)
         while server.version < until and audience.stop is None:
             try:
                 _, phase, client, _, what = line.pop()
@@ -255,21 +253,17 @@ class Simulation:
         `brought`: it came with an order, which took that time.
         """
         session, number, devices = client.begin(parcel), client.number, self.devices
-        line, tally = self.state.line, self.state.tally
+        line, tally, now = self.state.line, self.state.tally, self.state.line.now
         if pay and not counted:
             self._sent_down(number, parcel)
-        now = begins = line.now
-        if pay and not brought:
-            begins += devices.download_s(number, parcel.size_bytes)
+        begins = now + devices.download_s(number, parcel.size_bytes) if pay and not brought else now
         ends = begins + devices.compute_s(number, session.number, session.steps + session.beside)
         client.state.times.set(now, begins, ends)
         tally.sessions += 1
         self._tell(Observer.began, number, session, now)
         if not self.config.interruptible:  # an interruptible client trains until then
             line.at(ends, Phase.COMPUTED, number, session.number)
-            sure = self._will_be_sent(client, session)
-            if sure or self.training.eager:
-                self.training.promise(client, session, tally, sure)
+            self.training.promise(client, session, tally, self._will_be_sent(client, session))
         return session
 
     def _upload(self, client: Client, wait: bool = False) -> None:
@@ -352,12 +346,9 @@ class Simulation:
 
     def _look(self, number: int, answered: bool = False) -> None:
         """See in the last phase of this instant whether this client can begin a session; its upload may have ended."""
-        if self.on_demand:
-            known = self.clients.get(number)
-            if known is None or known.state.inbox is None:
-                return
-        line = self.state.line
-        line.at(line.now, Phase.START, number)
+        known = self.clients.get(number) if self.on_demand else None
+        if not self.on_demand or (known is not None and known.state.inbox is not None):
+            self.state.line.at(self.state.line.now, Phase.START, number)
 
     def _want_dispatch(self) -> None:
         if self.state.dispatch_at != self.now:
