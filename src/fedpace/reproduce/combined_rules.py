@@ -47,12 +47,12 @@ def _fedgm(rates: GridRates) -> Algorithm:
     return replace(plain, server_opt=rates.in_stages, name="multistage_fedgm")
 
 
-def _cached(rates: GridRates, server_lr: float | None = None) -> Algorithm:
-    return algorithms.ca2fl(server_lr=server_lr or rates.server, **SLOTS, **rates.work)
+def _cached(rates: GridRates) -> Algorithm:
+    return algorithms.ca2fl(server_lr=rates.server, **SLOTS, **rates.work)
 
 
 def _staged(rates: GridRates) -> Algorithm:
-    return replace(_cached(rates, 1.0), server_opt=rates.in_stages, name="ca2fl_fedgm")
+    return replace(_cached(rates), server_opt=rates.in_stages, name="ca2fl_fedgm")
 
 
 def _together(rates: GridRates) -> Algorithm:
