@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fedpace.reproduce import (
     ca2fl_accuracy,
     ca2fl_delay,
@@ -130,6 +132,20 @@ def test_speedup_is_that_of_the_best_rates_and_not_of_a_larger_rate() -> None:
     assert verdict(judge(60), "rounds ∝ 1/n") is Verdict.REPRODUCED
     assert verdict(judge(60), "more updates, not larger rates") is Verdict.REPRODUCED
     assert verdict(judge(5), "more updates, not larger rates") is Verdict.CONTRADICTED
+
+
+def test_where_the_best_rate_is_the_same_for_every_n_noise_was_not_what_decided() -> None:
+    from fedpace.reproduce import defedavg_noise as noise
+
+    def judge(*rates: float) -> Verdict:
+        made = results({noise.best(n): [outcome([0.1] * 300 + [0.9])] * 3 for n in noise.N})
+        made = replace(
+            made, choices={noise.best(n): (rate, "") for n, rate in zip(noise.N, rates, strict=True)}
+        )
+        return verdict(noise.findings(made), "where noise dominates")
+
+    assert judge(0.1, 0.1, 0.1, 0.1) is Verdict.NOT_TESTED
+    assert judge(0.03, 0.1, 0.1, 0.3) is Verdict.CONTRADICTED
 
 
 def test_fewer_rounds_of_one_n_alone_or_a_target_that_is_lost_again_are_no_speedup() -> None:
