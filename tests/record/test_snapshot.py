@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -101,11 +102,10 @@ def through_text(tree: Tree) -> Tree:
 
 
 def run_some_events(simulation: Simulation, count: int) -> None:
-    line = simulation.state.line
-    for _ in range(count):
-        if line and simulation.server.version < ROUNDS:
-            _, phase, client, _, what = line.pop()
-            getattr(simulation, f"_{phase.name.lower()}")(client, what)
+    for phase, client, what in islice(simulation.state.line.events(), count):
+        getattr(simulation, f"_{phase.name.lower()}")(client, what)
+        if simulation.server.version >= ROUNDS:
+            break
 
 
 @pytest.mark.parametrize(

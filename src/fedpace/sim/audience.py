@@ -9,6 +9,7 @@ from fedpace.errors import Stop
 from fedpace.sim.observer import HOOKS, Observer
 
 Facts = TypeVarTuple("Facts")
+OF_SESSIONS = ("began", "trained", "ended")
 
 
 class Audience:
@@ -17,6 +18,7 @@ class Audience:
     def __init__(self, observers: Iterable[Observer]) -> None:
         self.observers: list[Observer] = []
         self.stop: Stop | None = None
+        self.follows_sessions = False  # whether any observer is told of every session
         self._hooks: dict[Callable[..., None], list[Callable[..., None]]] = {
             getattr(Observer, hook): [] for hook in HOOKS
         }
@@ -28,6 +30,7 @@ class Audience:
         for hook, told in self._hooks.items():
             if observer.wants(hook.__name__):
                 told.append(getattr(observer, hook.__name__))
+        self.follows_sessions = any(map(self.wants, OF_SESSIONS))
 
     def wants(self, hook: str) -> bool:
         return bool(self._hooks[getattr(Observer, hook)])

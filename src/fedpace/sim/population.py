@@ -204,10 +204,12 @@ class Devices:
     down_s_per_byte: Values
     attackers: Attackers | None = None
     _of: _Views = field(init=False, repr=False, compare=False)
+    _resampled: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         views = _Views(*(memoryview(getattr(self, name)) for name in _QUANTITIES))
         object.__setattr__(self, "_of", views)
+        object.__setattr__(self, "_resampled", isinstance(self.population.noise, Resampled))
 
     @property
     def serial(self) -> bool:
@@ -215,8 +217,8 @@ class Devices:
 
     def compute_s(self, client: int, session: int, steps: int) -> float:
         """Seconds of one session's local work; always > 0."""
-        slowdown, extra_s = self._drawn_noise(client, session)
-        of = self._of
+        of, noisy = self._of, self._of.noise_s[client] or self._resampled
+        slowdown, extra_s = self._drawn_noise(client, session) if noisy else NO_NOISE
         seconds = of.solve_s[client] + steps * of.step_s[client] * slowdown + extra_s
         return seconds if seconds > SHORTEST_S else SHORTEST_S
 
@@ -225,8 +227,6 @@ class Devices:
         noise, scale = self.population.noise, self._of.noise_s[client]
         if isinstance(noise, Resampled):
             return noise.drawn(self.seed, client, session)
-        if not scale:
-            return NO_NOISE
         rng = stream(self.seed, "delay", client, session)
         return 1.0, scale * (
             abs(rng.standard_normal()) if noise == "half_normal" else rng.standard_exponential()

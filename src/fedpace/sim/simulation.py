@@ -66,15 +66,16 @@ class Simulation:
         """
         line, server, audience, handlers = self.state.line, self.server, self.audience, self._handlers()
         until = rounds if pause is None else min(rounds, pause)
-        while server.version < until and audience.stop is None:
-            try:
-                _, phase, client, _, what = line.pop()
-            except IndexError:
-                raise StalledError(
-                    f"nothing can happen after step {server.version} of {rounds} at {line.now:g} virtual "
-                    f"seconds: no client is active and none will come back"
-                ) from None
+        if server.version >= until or audience.stop is not None:
+            return
+        for phase, client, what in line.events():
             handlers[phase](client, what)
+            if server.version >= until or audience.stop is not None:
+                return
+        raise StalledError(
+            f"nothing can happen after step {server.version} of {rounds} at {line.now:g} virtual seconds: "
+            f"no client is active and none will come back"
+        )
 
     def _handlers(self) -> Sequence[Callable[[int, Any], None]]:
         """In the order of the phases."""
@@ -111,7 +112,8 @@ class Simulation:
         session = client.state.running
         if session is None or session.number != session_number:
             return  # it was lost meanwhile
-        self._tell(Observer.trained, number, session, client.state.times, self.state.line.now)
+        if self.audience.follows_sessions:
+            self._tell(Observer.trained, number, session, client.state.times, self.state.line.now)
         if self.drops and self.devices.drops(number, session_number):
             self._drop(client)
         else:
@@ -150,16 +152,10 @@ class Simulation:
         self.training.announce_stored(
             self._client(order.client) for order in orders if isinstance(order, Poll)
         )
+        carry_out: dict[type, Callable[[Any], None]] = {Send: self._send, Broadcast: self._broadcast}
+        carry_out |= {Poll: self._poll, Interrupt: self._interrupt}
         for order in orders:
-            match order:
-                case Send():
-                    self._send(order)
-                case Broadcast():
-                    self._broadcast(order)
-                case Poll():
-                    self._poll(order)
-                case Interrupt():
-                    self._interrupt(order)
+            carry_out[type(order)](order)
         wake_at = self.server.wake_at
         if wake_at is not None and wake_at != waking:
             self.state.line.at(wake_at, Phase.WAKE, what=wake_at)
@@ -260,10 +256,13 @@ class Simulation:
         ends = begins + devices.compute_s(number, session.number, session.steps + session.beside)
         client.state.times.set(now, begins, ends)
         tally.sessions += 1
-        self._tell(Observer.began, number, session, now)
+        if self.audience.follows_sessions:
+            self._tell(Observer.began, number, session, now)
         if not self.config.interruptible:  # an interruptible client trains until then
             line.at(ends, Phase.COMPUTED, number, session.number)
-            self.training.promise(client, session, tally, self._will_be_sent(client, session))
+            sure = self._will_be_sent(client, session)
+            if sure or self.training.eager:
+                self.training.promise(client, session, tally, sure)
         return session
 
     def _upload(self, client: Client, wait: bool = False) -> None:
@@ -325,7 +324,8 @@ class Simulation:
         """A newer result overwrites an older one that was never asked for."""
         self.state.tally.overwritten += 1
         self.training.forget(client, older.number)
-        self._tell(Observer.ended, client.number, older.number, "overwritten")
+        if self.audience.follows_sessions:
+            self._tell(Observer.ended, client.number, older.number, "overwritten")
 
     def _will_be_sent(self, client: Client, session: Session) -> bool:
         return client.is_wanted() and not (self.drops and self.devices.drops(client.number, session.number))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain
@@ -105,14 +105,25 @@ class Timeline:
             heapq.heappush(self._turns, self._turn)
         self._turn, self._left = NO_TURN, []
 
-    def pop(self) -> Event:
-        """The next event; the clock moves to it. IndexError where nothing can happen."""
-        if not self._left:
-            self._turn = heapq.heappop(self._turns)
-            self._left = self._lists.pop(self._turn)
-            self._left.sort(reverse=True)
-            self.now = self._turn[0]
-        return self._turn + self._left.pop()
+    def events(self) -> Iterator[tuple[Phase, int, Any]]:
+        """Phase, client and what it is given, of one event after another; the clock moves along with them.
+
+        Events may be added meanwhile; and stopping between two of them loses nothing.
+        """
+        while self:
+            if not self._left:
+                self._begin_turn()
+            phase, entries = self._turn[1], self._left
+            while entries:
+                client, _, what = entries.pop()
+                yield phase, client, what
+                entries = self._left
+
+    def _begin_turn(self) -> None:
+        self._turn = heapq.heappop(self._turns)
+        self._left = self._lists.pop(self._turn)
+        self._left.sort(reverse=True)
+        self.now = self._turn[0]
 
 
 def _last_first(entry: Entry) -> tuple[int, int]:
