@@ -122,10 +122,10 @@ def test_a_rule_that_is_beaten_is_judged_seed_by_seed() -> None:
 
 
 def test_speedup_is_that_of_the_best_rates_and_not_of_a_larger_rate() -> None:
-    from fedpace.reproduce import defedavg_noise as noise
+    from fedpace.reproduce.defedavg_noise import IMAGES as noise
 
     def judge(at_ten: int) -> list:
-        made = {noise.best(n): [outcome([0.1] * (400 // n) + [0.9])] * 3 for n in noise.N}
+        made = {noise.best(n): [outcome([0.1] * (400 // n) + [0.9])] * 3 for n in noise.n}
         made |= {noise.control(n): [outcome([0.1] * at_ten + [0.9])] * 3 for n in (5, 20, 40)}
         return noise.findings(results(made))
 
@@ -135,12 +135,12 @@ def test_speedup_is_that_of_the_best_rates_and_not_of_a_larger_rate() -> None:
 
 
 def test_where_the_best_rate_is_the_same_for_every_n_noise_was_not_what_decided() -> None:
-    from fedpace.reproduce import defedavg_noise as noise
+    from fedpace.reproduce.defedavg_noise import IMAGES as noise
 
     def judge(*rates: float) -> Verdict:
-        made = results({noise.best(n): [outcome([0.1] * 300 + [0.9])] * 3 for n in noise.N})
+        made = results({noise.best(n): [outcome([0.1] * 300 + [0.9])] * 3 for n in noise.n})
         made = replace(
-            made, choices={noise.best(n): (rate, "") for n, rate in zip(noise.N, rates, strict=True)}
+            made, choices={noise.best(n): (rate, "") for n, rate in zip(noise.n, rates, strict=True)}
         )
         return verdict(noise.findings(made), "where noise dominates")
 
