@@ -241,9 +241,9 @@ NOTE = (
     "behind (15.1 ± 2.3 against 11.2 ± 0.3 s). Rates, for every method the same grid, are chosen on other seeds now; "
     "links of the combination are as they were. Until their lengths were tuned all stages took 300 steps together, "
     "which multistage FedGM does not reach in 30 s: with them everything together was sooner to 83 % (13.1 ± 2.8 s) "
-    "and later to 80 % (8.4 ± 1.3 s), and both were decided, one for it and one against. The grid has shorter ones only, "
-    "because of the steps that fit into 30 s; 300 was not added after that was seen. Most methods chose the smallest "
-    "local rate of the grid, 0.05, which is DeFedAvg's; smaller ones were not tried."
+    "and later to 80 % (8.4 ± 1.3 s), and both were decided, one for it and one against. The grid has shorter ones "
+    "only, because of the steps that fit into 30 s; 300 was not added after that was seen. Most methods chose the "
+    "smallest local rate of the grid, 0.05, which is DeFedAvg's; smaller ones were not tried."
 )
 
 EXPERIMENT = reproduction(

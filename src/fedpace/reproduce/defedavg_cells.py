@@ -72,7 +72,7 @@ def numbers(method: str) -> tuple[int, ...]:
 
 def _grid(split: str, method: str, n: int) -> Grid:
     def cell(rate: float, local: str) -> Cell | None:
-        pair = _pair(method, rate, local)
+        pair = pair_of(method, rate, local)
         return (
             None
             if pair is None
@@ -88,7 +88,7 @@ def _grid(split: str, method: str, n: int) -> Grid:
     return Grid(name(split, method, n), RATES_TRIED.get(method, SERVER_RATES), cell, merit, others)
 
 
-def _pair(method: str, rate: float, local: str) -> Pair | None:
+def pair_of(method: str, rate: float, local: str) -> Pair | None:
     """Server and local rate; a local rate of 0.01 is tried with server rates of 1 and above only."""
     if method == "FAVANO":
         return None, rate

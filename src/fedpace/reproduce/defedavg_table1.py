@@ -28,7 +28,6 @@ from fedpace.reproduce.defedavg_cells import (
     METHODS,
     TITLES,
     cap_s,
-    grids,
     name,
     numbers,
     printed_name,
@@ -39,6 +38,7 @@ from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, not_run
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 from fedpace.reproduce.speedup import rounds_by_seed, slope_of
+from fedpace.reproduce.tuning import Grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,8 +51,12 @@ def cells(edition: str, known: Results) -> list[Cell]:
     return [
         *defedavg_cells.cells(edition, known),
         *curves.cells(edition, known),
-        *cifar.cells(edition),
+        *cifar.cells(edition, known),
     ]
+
+
+def grids(edition: str) -> list[Grid]:
+    return [*defedavg_cells.grids(edition), *cifar.grids(edition)]
 
 
 # ------------------------------------------------------------------------------------------- judgement
