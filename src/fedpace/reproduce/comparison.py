@@ -158,7 +158,8 @@ def final_accuracy(last: int) -> Measure:
 def to_target(target: float, cost: Callable[[Evaluation], float]) -> Measure:
     """The cost of reaching an accuracy. A run that did not get there counts with all it spent.
 
-    That is a lower bound of its cost, so a difference to a run that got there is understated, never overstated.
+    That is a lower bound of its cost, so its lead is never overstated. A bound below the other's cost says nothing: a
+    method of which no run gets there is not to be compared.
     """
 
     def measure(outcome: Outcome) -> float | None:

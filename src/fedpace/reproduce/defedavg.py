@@ -13,7 +13,10 @@ from fedpace.reproduce.experiment import SettingRow, compared
 from fedpace.sim import Population
 from fedpace.sim.distributions import Between
 
-PAPER = '"DeFedAvg": delayed federated averaging, asynchronous federated learning with linear speedup'
+PAPER = (
+    'Wang, Li, Jin & Zhang, "Achieving Linear Speedup in Asynchronous Federated Learning with Heterogeneous Clients", '
+    "IEEE TMC 2025"
+)
 
 Pair = tuple[float | None, float | None]  # server rate, local rate
 

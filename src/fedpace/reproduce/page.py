@@ -126,7 +126,15 @@ def _page(
 
 def _claims(findings: Sequence[Finding]) -> str:
     return "\n\n".join(
-        part for part in (CLAIMS, _verdict_table(findings), _few(findings), _notes(findings)) if part
+        part
+        for part in (
+            CLAIMS,
+            _verdict_table(findings),
+            _what_intervals_are(findings),
+            _few(findings),
+            _notes(findings),
+        )
+        if part
     )
 
 
@@ -149,6 +157,16 @@ def _p(finding: Finding) -> str:
 
 def _interval(finding: Finding) -> str:
     return "" if finding.interval is None else "{:.3g} to {:.3g}".format(*finding.interval)
+
+
+def _what_intervals_are(findings: Sequence[Finding]) -> str:
+    if all(finding.interval is None for finding in findings):
+        return ""
+    return (
+        "Intervals are those of the comparison that decides: a difference, or a ratio of costs (95 %), with the margin "
+        "added where a claim is “not more than so much below”. A claim holds where they are above 0, or above 1; “as "
+        "good as” where the 90 % interval lies within the margin."
+    )
 
 
 def _few(findings: Sequence[Finding]) -> str:
