@@ -22,7 +22,7 @@ NAMES = {
     "fedgm-autonomous": "stale models, and local work chosen by the clients",
     "defedavg-table1": "virtual seconds to a target accuracy, six methods, n = 10 to 80",
     "defedavg-speedup": "rounds to a target against updates per step and local steps",
-    "two-way-bits": "accuracy against real bytes and nominal bits, twelve algorithms",
+    "two-way-bits": "accuracy against real bytes and nominal bits, eleven algorithms",
     "two-way-defaults": "ablation behind two_way's defaults: tuned on separate tasks, tested on the pages' tasks",
     "ca2fl-accuracy": "FedBuff, CA2FL with caches of 32 to 2 bits, FedAsync; Dirichlet 0.3 and 0.1",
     "ca2fl-delay": "staleness over concurrency, buffer and delay distributions, against published and exact values",

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 FIXED = 10  # the n of the control
 LOCAL, STEPS = 0.01, 10
 PER_UPDATE = 5  # active clients for each update of a step
+VARIANCE, HUNDREDTH = 1000.0, 0.01  # of the quadratic: of a gradient, and what is left of its squared norm
+UPDATES = 24_000  # ... for every n
 SLOPE_MARGIN = 0.3
 PUBLISHED = "Theorem 2: error O(1/√(nKT)), so T ∝ 1/n"
 STALENESS_DECIDES = (
@@ -55,6 +57,7 @@ class NoiseStudy:
     target: float
     rounds: Callable[[int], int]  # for this n
     evaluate_every: Callable[[int], int]
+    possible: Callable[[float, int], bool] = lambda rate, n: True  # else a rate is not tried for this n
 
     def cells(self, known: Results) -> list[Cell]:
         """The grids; then every n at its best rate, and n = 10 at the rates of the others."""
@@ -77,7 +80,9 @@ class NoiseStudy:
         return self.best(n) if n == FIXED else self.control(n)
 
     def _grid(self, n: int) -> Grid:
-        def cell(rate: float, _: str) -> Cell:
+        def cell(rate: float, _: str) -> Cell | None:
+            if not self.possible(rate, n):
+                return None
             return replace(self._cell(f"{self.prefix} n={n}, server rate {rate:g}", n, rate), seeds=1)
 
         return Grid(self.best(n), self.rates, cell, self._merit)
@@ -207,6 +212,13 @@ def _rate(cell: Cell) -> float:
     return float(cell.name.split()[-1])
 
 
+def _gets_there(rate: float, n: int) -> bool:
+    """Of the quadratic: with noise that settles below twice the target, and soon enough without any noise."""
+    settles = rate * LOCAL * VARIANCE / (2 * n)
+    rounds = math.log(1 / HUNDREDTH) / (2 * rate * LOCAL * STEPS)
+    return settles <= 2 * HUNDREDTH and rounds <= UPDATES / n
+
+
 IMAGES = NoiseStudy(
     "noise",
     "Batches of one",
@@ -222,12 +234,13 @@ QUADRATIC = NoiseStudy(
     "quadratic",
     "Noisy quadratic",
     "a quadratic with noisy gradients",
-    lambda n: NoisyQuadratic(PER_UPDATE * n, variance=1000.0),
+    lambda n: NoisyQuadratic(PER_UPDATE * n, VARIANCE),
     (5, 10, 20, 40, 80),
     tuple(round(0.005 * 2 ** (k / 2), 4) for k in range(13)),  # to 0.32
-    target=0.99,
-    rounds=lambda n: 48_000 // n,  # as many updates for every n
+    target=1 - HUNDREDTH,
+    rounds=lambda n: UPDATES // n,
     evaluate_every=lambda n: 80 // n,
+    possible=_gets_there,
 )
 STUDIES = (IMAGES, QUADRATIC)
 

@@ -314,9 +314,9 @@ EXPERIMENT = reproduction(
         """
         rates | server 0.1, local 0.05 (Table 2) | the same; for linear speedup also server 0.01 n;
             where noise dominates (10 local steps at 0.01, 5 n clients; batches of one, and a quadratic with noisy
-            gradients): the best of a grid for every n
+            gradients): the best of a grid for every n; on the quadratic only rates that can get there
         rounds | not stated | quick: 60 to 480, fewer for larger n; where noise dominates up to 1000, on the quadratic
-            up to 48,000 updates
+            up to 24,000 updates
         """,
         TARGET,
     ),

@@ -47,6 +47,7 @@ SMALLER = {1e-3: 1.0, 1e-7: 0.1}  # factor of the rates by eps: below 1e-5 or so
 MOMENTA = (0.9, 0.0)  # b1
 THRESHOLDS = {  # up to values at which the rules do fire: compressed updates agree less than whole ones
     "FedNLAA": (0.3, 0.5, 0.8),
+    "FedAA": (0.1, 0.3, 0.6),
     "FedACA 1/8": (0.3, 0.6, 1.0),
     "FedBACA 1/8": (0.3, 0.6, 1.0),
     "FedBNLACA 1/8": (0.5, 0.8),
@@ -109,7 +110,7 @@ def _rule(edition: str, method: str, rate: float, others: str) -> Algorithm:
 
 def _links(method: str) -> dict[str, Any]:
     """What a method is beside its rates and threshold."""
-    if method in (*BASELINES, "FedNLAA"):
+    if method in (*BASELINES, "FedNLAA", "FedAA"):
         return {}
     both_ways = method.startswith(("FedB", "two_way"))
     codecs = {"codec": EIGHT, "down_codec": EIGHT} if both_ways else {"codec": EIGHT}
