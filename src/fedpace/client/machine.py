@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from fedpace.client.state import ClientState, Delivery, Memories, Session
 from fedpace.link import CONTROL, NonFiniteError, Plain
 from fedpace.link.protocol import Downlink, Uplink
 from fedpace.link.wire import frame as wire
-from fedpace.local import at_step
+from fedpace.local import SGD, at_step
 from fedpace.local.personal import Personal
 from fedpace.pace.protocol import Behaviour, Continuous, Interruptible
 from fedpace.random import stream
@@ -43,6 +44,8 @@ class ClientConfig:
     shared: bool  # models arrive as the same bytes at every client
     paired: bool  # clients remember what must agree with the server
     random_work: bool  # the number of local steps is drawn
+    steps: int | None  # ... or it is the same for every session
+    personal: Personal | None
     continuous: bool  # clients train whenever there is a model
     polled: bool  # ... and keep a finished update until it is asked for
     rests: bool  # ... and rest until then
@@ -65,6 +68,8 @@ class ClientConfig:
             shared=down.shared,
             paired=algorithm.paired,
             random_work=algorithm.local.random_work,
+            steps=_constant(algorithm.local),
+            personal=algorithm.personal,
             continuous=isinstance(client, Continuous),
             polled=isinstance(client, Continuous) and client.polled,
             rests=isinstance(client, Continuous) and client.energy_saving,
@@ -114,7 +119,7 @@ class Client:
         s, config, correction = self.state, self.config, None
         s.life.move(Event.BEGIN)
         try:
-            start = self._received(parcel)
+            start = parcel.model if config.shared and parcel.model is not None else self._received(parcel)
             if config.paired:
                 self._start_generation(parcel.generation)
             if config.algorithm.correction is not None:
@@ -138,8 +143,6 @@ class Client:
 
     def _received(self, parcel: Parcel) -> Vector:
         s, config = self.state, self.config
-        if config.shared and parcel.model is not None:
-            return parcel.model
         if "seed" in parcel.frames:
             s.held = config.down.seeded(config.initial)
         start, s.held = config.down.receive(parcel.frames["model"], s.held, config.size)
@@ -154,12 +157,11 @@ class Client:
         return (server_model + s * own) / (s + 1)
 
     def _session(self, start: Vector, version: int, parcel: Parcel, correction: Vector | None) -> Session:
-        s, config, rng = self.state, self.config, NO_DRAWS
-        personal = config.algorithm.personal
+        s, config, steps = self.state, self.config, self.config.steps
         s.sessions += 1
-        if config.random_work:
-            rng = stream(config.seed, "work", self.number, s.sessions)
-        steps = config.algorithm.local.work(self.number, parcel.round, self.samples, self.step_s, rng)
+        if steps is None:
+            rng = stream(config.seed, "work", self.number, s.sessions) if config.random_work else NO_DRAWS
+            steps = config.algorithm.local.work(self.number, parcel.round, self.samples, self.step_s, rng)
         s.running = Session(
             s.sessions,
             version,
@@ -170,7 +172,7 @@ class Client:
             correction,
             parcel.generation,
             s.kept,
-            0 if personal is None else self._beside(personal, steps, parcel.round),
+            0 if config.personal is None else self._beside(config.personal, steps, parcel.round),
         )
         return s.running
 
@@ -348,6 +350,11 @@ class Client:
         s.up = kept.up
         if s.upload is not None and s.upload.generation == s.generation:
             s.control, s.kept = kept.control, kept.kept
+
+
+def _constant(local: Any) -> int | None:
+    """The number of local steps where it depends on nothing; rules of other classes are asked for every session."""
+    return local.steps if type(local) is SGD and isinstance(local.steps, int) else None
 
 
 def _parted(trained: Vector, size: int) -> tuple[Vector, Vector | None]:

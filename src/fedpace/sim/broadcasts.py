@@ -36,11 +36,13 @@ class Broadcasts:
 
     def take(self, client: Client, now: float, devices: Devices) -> Taken | None:
         """Empty a client's receive buffer: the newest broadcast, or what was sent to it alone."""
-        s, own = client.state, client.take()
-        newest = self.newest(client.number, now, devices)
+        s, own, last = client.state, client.take(), self.entries[-1] if self.entries else None
+        if last is not None and not last.size_bytes and not self.back_s:
+            newest: Delivery | None = last.delivery  # as `newest` finds: it is there at once, and nobody was away
+        else:
+            newest = self.newest(client.number, now, devices)
         known = s.seen if own is None else max(s.seen, own.version)
-        reuse = own is None and client.config.reuses
-        if newest is None or (newest.version <= known and not reuse):
+        if newest is None or (newest.version <= known and not (own is None and client.config.reuses)):
             return None if own is None else (own, False)
         s.seen = newest.version
         return newest, True
