@@ -167,7 +167,8 @@ FULL = (
     "between evaluations before it settles. At equal rounds neither skipping nor doubling updates gains accuracy at "
     "either threshold; the paper's figures have bits on their axis, so its claims are judged at equal bytes. AMSGrad "
     "does not adapt at eps 1e-3: no second moment passes it, so the server is momentum at rate lr / sqrt(eps). This "
-    "edition has one seed: it indicates, it does not settle."
+    "edition has one seed: it indicates, it does not settle. Its rows at equal bytes are by the former measure, the "
+    "mean of the evaluations before the budget, which favours methods that compress."
 )
 
 
