@@ -475,7 +475,7 @@ def test_a_model_on_its_way_to_a_client_that_leaves_is_void() -> None:
     assert [record.virtual_seconds for record in finished.history] == [3.0, 6.0]
 
 
-def test_old_objects_are_collected_rarely_while_it_runs_and_as_before_afterwards() -> None:
+def test_garbage_is_collected_rarely_while_it_runs_and_as_before_afterwards() -> None:
     before, during = gc.get_threshold(), []
 
     class Watch(Observer):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,9 +20,8 @@ from fedpace.reproduce.experiment import (
     not_run,
     reproduction,
 )
-from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
-from fedpace.reproduce.tuning import Grid
+from fedpace.reproduce.tuning import Grid, soonest
 from fedpace.sim import Population
 
 if TYPE_CHECKING:
@@ -78,10 +76,7 @@ def _grid(edition: str, method: str, target: float) -> Grid:
     def cell(rate: float, others: str) -> Cell:
         return _cell(edition, f"rates {rate:g} {others} {method}", method, _rates(rate, others))
 
-    def merit(outcome: Outcome) -> tuple[float, float]:
-        reached = outcome.first_at(target)
-        return (-math.inf if reached is None else -reached.seconds, outcome.final("accuracy", LAST))
-
+    merit = soonest(target, draw.seconds, LAST)
     return Grid(name(method, target), RATES, cell, merit, _others(method))
 
 

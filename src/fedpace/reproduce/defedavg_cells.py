@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.defedavg import OURS, RATES, SAVING, SCALES, N, Pair, algorithm, devices
-from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
-from fedpace.reproduce.tuning import Grid
+from fedpace.reproduce.tuning import Grid, soonest
 
 METHODS = {
     "iid": ("FedAvg", "FAVANO", "AsySG", OURS),
@@ -79,11 +77,7 @@ def _grid(split: str, method: str, n: int) -> Grid:
             else _cell("quick", _tuning(split, method, n, pair), split, method, n, pair, 1)
         )
 
-    def merit(outcome: Outcome) -> tuple[float, float]:
-        """Seconds to the target; those that do not get there by how far they came."""
-        reached = outcome.first_at(SCALES["quick"].target[split])
-        return (-math.inf if reached is None else -reached.seconds, outcome.final())
-
+    merit = soonest(SCALES["quick"].target[split], draw.seconds)
     others = ("",) if method in SLOW else LOCAL_RATES
     return Grid(name(split, method, n), RATES_TRIED.get(method, SERVER_RATES), cell, merit, others)
 

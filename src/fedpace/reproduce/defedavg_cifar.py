@@ -5,7 +5,6 @@ Table 2's rates are those of the paper's CNN; on the small network here they do 
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from fedpace.reproduce import pictures as draw
@@ -14,9 +13,8 @@ from fedpace.reproduce.comparison import cheaper
 from fedpace.reproduce.defedavg import OURS, Pair, algorithm, devices
 from fedpace.reproduce.defedavg_cells import LOCAL_RATES, SERVER_RATES, pair_of
 from fedpace.reproduce.experiment import Finding, Table, not_run
-from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.tuning import Grid
+from fedpace.reproduce.tuning import Grid, soonest
 from fedpace.sim.distributions import Between
 
 MODEL, TARGET, CAP_S = "mlp:32", 0.4, 200.0  # stated before any run
@@ -50,13 +48,7 @@ def _grid(method: str) -> Grid:
         label = f"rates {name_of(method)} {rate:g} {local}"
         return None if pair is None else replace(_cell(label, method, pair), seeds=1)
 
-    return Grid(name_of(method), SERVER_RATES, cell, _merit, LOCAL_RATES)
-
-
-def _merit(outcome: Outcome) -> tuple[float, float]:
-    """Seconds to the target; those that do not get there by how far they came."""
-    reached = outcome.first_at(TARGET)
-    return (-math.inf if reached is None else -reached.seconds, outcome.final())
+    return Grid(name_of(method), SERVER_RATES, cell, soonest(TARGET, draw.seconds), LOCAL_RATES)
 
 
 def _cell(label: str, method: str, pair: Pair) -> Cell:

@@ -10,21 +10,21 @@ batches of one, and a quadratic whose gradients are mostly noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell, TaskMaker
-from fedpace.reproduce.comparison import Comparison, cheaper
+from fedpace.reproduce.comparison import cheaper
 from fedpace.reproduce.defedavg import SCALES, devices
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Table, not_run, not_tested
 from fedpace.reproduce.noisy_quadratic import NoisyQuadratic
-from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.speedup import rounds_by_seed, slope_of
-from fedpace.reproduce.tuning import Grid
+from fedpace.reproduce.speedup import SLOPE_MARGIN, linear, rounds_by_seed, slope_of
+from fedpace.reproduce.tuning import Grid, soonest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,6 @@ LOCAL, STEPS = 0.01, 10
 PER_UPDATE = 5  # active clients for each update of a step
 VARIANCE, HUNDREDTH = 1000.0, 0.01  # of the quadratic: of a gradient, and what is left of its squared norm
 UPDATES = 24_000  # ... for every n
-SLOPE_MARGIN = 0.3
 PUBLISHED = "Theorem 2: error O(1/√(nKT)), so T ∝ 1/n"
 STALENESS_DECIDES = (
     "the best server rate is the same for every n, and with the next larger one runs fall apart or are slower: "
@@ -85,12 +84,7 @@ class NoiseStudy:
                 return None
             return replace(self._cell(f"{self.prefix} n={n}, server rate {rate:g}", n, rate), seeds=1)
 
-        return Grid(self.best(n), self.rates, cell, self._merit)
-
-    def _merit(self, outcome: Outcome) -> tuple[float, float]:
-        """Rounds to the target; those that do not get there by how far they came."""
-        reached = outcome.first_at(self.target)
-        return (-math.inf if reached is None else -float(reached.version), outcome.final())
+        return Grid(self.best(n), self.rates, cell, soonest(self.target, draw.steps))
 
     def _cell(self, label: str, n: int, server: float) -> Cell:
         rule = algorithms.defedavg_iid(
@@ -121,25 +115,27 @@ class NoiseStudy:
         if not self.judged(results):
             return not_run(claim, PUBLISHED)
         by_seed = rounds_by_seed(results, {n: self.best(n) for n in self.n}, self.target)
-        slopes = {seed: slope_of(rounds) for seed, rounds in by_seed.items()}
-        linear = tuple(
-            _slope(by_seed, part, what)
-            for part, what in (
-                (self.n, "slope -1"),
-                (self.n[:3], "slope -1, smallest three n"),
-                (self.n[-3:], "slope -1, largest three n"),
-            )
-        )
+        parts = {
+            "slope -1": self.n,
+            "slope -1, smallest three n": self.n[:3],
+            "slope -1, largest three n": self.n[-3:],
+        }
+        slopes = {
+            what: {seed: slope_of({n: rounds[n] for n in part}) for seed, rounds in by_seed.items()}
+            for what, part in parts.items()
+        }
+        over_all = slopes["slope -1"].values()
         took = ", ".join(f"n = {n}: {self._took(results, self.best(n))}" for n in self.n)
-        text = f"{took} rounds; slope {sum(slopes.values()) / len(slopes):.2f}"
+        text = f"{took} rounds; slope {statistics.fmean(over_all):.2f}"
         if self._one_rate(results):
             return not_tested(claim, PUBLISHED, text, STALENESS_DECIDES)
+        fall = tuple(linear(by_seed, what) for what, by_seed in slopes.items())
         note = (
             f"{self.title}: {STEPS} local steps at {LOCAL}, to {self.target:.0%}, {PER_UPDATE} n active clients; "
             f"linear within {SLOPE_MARGIN} of the slope -1, over all n, the smallest three and the largest three. The "
             f"first evaluation at the target counts. Mean staleness {self._staleness(results)}."
         )
-        return Finding(claim, PUBLISHED, text, note=note, comparisons=linear, family="Theorems 1, 2")
+        return Finding(claim, PUBLISHED, text, note=note, comparisons=fall, family="Theorems 1, 2")
 
     def _staleness(self, results: Results) -> str:
         means = [results.spread(self.best(n), lambda o: o.mean_staleness).mean for n in self.n]
@@ -200,12 +196,6 @@ class NoiseStudy:
 
     def _heading(self) -> str:
         return f"{self.title}: rounds to {self.target:.0%}"
-
-
-def _slope(by_seed: Mapping[int, Mapping[int, float]], part: Sequence[int], what: str) -> Comparison:
-    """Within the margin of -1, over this part of the n."""
-    slopes = [slope_of({n: rounds[n] for n in part}) for rounds in by_seed.values()]
-    return Comparison(what, tuple(by_seed), tuple(slopes), (-1.0,) * len(slopes), SLOPE_MARGIN)
 
 
 def _rate(cell: Cell) -> float:

@@ -36,13 +36,12 @@ from fedpace.reproduce.experiment import (
 )
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
-from fedpace.reproduce.speedup import rounds_by_seed, slope_of
+from fedpace.reproduce.speedup import SLOPE_MARGIN, linear, rounds_by_seed, slope_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SLOPE_MARGIN = 0.3
 THEOREMS = {"noniid": "Theorem 1: error O(1/√(nT) + 1/(KT))", "iid": "Theorem 2: error O(1/√(nKT))"}
 FALLEN = 2.0  # points below the target at which a run that touched it has fallen apart
 
@@ -197,9 +196,6 @@ def _linear(edition: str, results: Results, split: str) -> Finding:
     if not took:
         return not_run(claim, published)
     slopes = _slopes(edition, results, split, scaled)
-    linear = Comparison(
-        "slope -1", tuple(slopes), tuple(slopes.values()), (-1.0,) * len(slopes), SLOPE_MARGIN
-    )
     note = (
         f"the slope is that of a line through log rounds against log n; linear speedup is -1, here within "
         f"{SLOPE_MARGIN}. The server rate grows with n, which larger n allow because staleness falls as n grows, so "
@@ -208,7 +204,7 @@ def _linear(edition: str, results: Results, split: str) -> Finding:
         "evaluations."
     )
     ours = f"{_listed(took)} rounds; slope {statistics.fmean(slopes.values()):.2f}"
-    return Finding(claim, published, ours, note=note, comparisons=(linear,), family="Theorems 1, 2")
+    return Finding(claim, published, ours, note=note, comparisons=(linear(slopes),), family="Theorems 1, 2")
 
 
 def _rates_part(edition: str, results: Results, split: str) -> str:

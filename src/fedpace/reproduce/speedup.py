@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.comparison import to_target
+from fedpace.reproduce.comparison import Comparison, to_target
 from fedpace.reproduce.results import Results
+
+SLOPE_MARGIN = 0.3
 
 
 def rounds_by_seed(
@@ -19,6 +21,11 @@ def rounds_by_seed(
     runs = {n: results.outcomes[name] for n, name in cells.items()}
     shared = sorted(set.intersection(*(set(own) for own in runs.values())))
     return {seed: {n: rounds(own[seed]) or 1.0 for n, own in runs.items()} for seed in shared}
+
+
+def linear(slopes: Mapping[int, float], what: str = "slope -1") -> Comparison:
+    """Rounds fall as 1/n in every seed: these slopes are -1, up to the margin."""
+    return Comparison(what, tuple(slopes), tuple(slopes.values()), (-1.0,) * len(slopes), SLOPE_MARGIN)
 
 
 def slope_of(rounds: Mapping[int, float]) -> float:

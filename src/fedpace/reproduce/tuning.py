@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from typing import Any
 
 from fedpace.disk import files
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
 
 CHOICES = "tuning.json"
@@ -27,6 +28,16 @@ Runner = Callable[[Sequence[tuple[Cell, int]]], Iterator[tuple[Cell, int, Outcom
 
 def final_accuracy(last: int) -> Callable[[Outcome], Merit]:
     return lambda outcome: (outcome.final("accuracy", last),)
+
+
+def soonest(target: float, cost: Callable[[Evaluation], float], last: int = 1) -> Callable[[Outcome], Merit]:
+    """The least cost of reaching an accuracy; settings that do not get there by how far they come."""
+
+    def merit(outcome: Outcome) -> Merit:
+        reached = outcome.first_at(target)
+        return (-math.inf if reached is None else -float(cost(reached)), outcome.final("accuracy", last))
+
+    return merit
 
 
 @dataclass(frozen=True, slots=True)

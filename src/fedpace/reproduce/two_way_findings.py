@@ -41,10 +41,8 @@ from fedpace.reproduce.two_way_tuned import EVERYWHERE, FIGURES, missing, ran
 
 POINT = 1.0  # of accuracy: the margin of the claims that say "within a point"
 SHOWN = tuple(place for place in PLACES if place.data == "Fashion-MNIST")
-NLA, AA = (
-    "said of Figures 1, 3 (CNN)",
-    "said of Figures 2, 4 (CNN)",
-)  # of the MLP's figures the paper has captions only
+# of the MLP's figures the paper has captions only
+NLA, AA = "said of Figures 1, 3 (CNN)", "said of Figures 2, 4 (CNN)"
 
 
 def findings(edition: str, results: Results) -> list[Finding]:
@@ -69,11 +67,6 @@ def findings(edition: str, results: Results) -> list[Finding]:
 
 def accuracy(results: Results, place: DataSplit, method: str) -> SeedSpread:
     return results.final(name_of(place, method), last=LAST)
-
-
-def traffic(results: Results, place: DataSplit, method: str) -> float:
-    """Megabytes until the end, both ways."""
-    return results.spread(name_of(place, method), _megabytes).mean
 
 
 def firing(results: Results, place: DataSplit, method: str) -> float:

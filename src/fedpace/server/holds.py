@@ -69,7 +69,7 @@ class Holds:
 
     def take(self, client: int, version: int, maximum: int, versions: Versions) -> None:
         """A client may report from this version too; beyond `maximum` models its oldest is given back."""
-        versions.holders[version] = versions.holders.get(version, 0) + 1  # `hold`, once per session
+        versions.hold(version)
         mine = self.taken.get(client)
         if mine is None:
             self.taken[client] = [version]

@@ -37,9 +37,10 @@ class Broadcasts:
     def take(self, client: Client, now: float, devices: Devices) -> Taken | None:
         """Empty a client's receive buffer: the newest broadcast, or what was sent to it alone."""
         s, own, last = client.state, client.take(), self.entries[-1] if self.entries else None
-        # what `newest` would find, where the last one is there at once and nobody was away
-        at_once = last is not None and not last.size_bytes and not self.back_s
-        newest = last.delivery if last is not None and at_once else self.newest(client.number, now, devices)
+        if last is None or last.size_bytes or self.back_s:
+            newest = self.newest(client.number, now, devices)
+        else:
+            newest = last.delivery  # it is there at once, and nobody was away
         known = s.seen if own is None else max(s.seen, own.version)
         if newest is None or (newest.version <= known and not (own is None and client.config.reuses)):
             return None if own is None else (own, False)

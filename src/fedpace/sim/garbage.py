@@ -11,7 +11,7 @@ MANY = 20_000  # new objects before a collection of them; 700 by default
 
 
 @contextmanager
-def old_objects_spared() -> Iterator[None]:
+def collected_rarely() -> Iterator[None]:
     """Look for cycles more rarely, and among old objects far more rarely.
 
     Those of a simulation are its clients, ten million objects where there are a million clients, none of them

@@ -14,7 +14,7 @@ from fedpace.server.messages import Steps
 from fedpace.sim.audience import Audience
 from fedpace.sim.availability import absent_at_start, changes
 from fedpace.sim.broadcasts import Announced, Taken
-from fedpace.sim.garbage import old_objects_spared
+from fedpace.sim.garbage import collected_rarely
 from fedpace.sim.observer import Observer, Tally
 from fedpace.sim.population import Devices
 from fedpace.sim.state import SimState
@@ -58,7 +58,7 @@ class Simulation:
                 self.state.line.at(when, Phase.CHANGE, number, present)
         self._want_dispatch()
 
-    @old_objects_spared()
+    @collected_rarely()
     def run(self, rounds: int, pause: int | None = None) -> None:
         """Until the server has taken `rounds` steps, or `pause` steps if that is sooner, or an observer stops it.
 
