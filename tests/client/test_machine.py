@@ -262,3 +262,20 @@ def test_client_and_server_understand_each_other() -> None:
         receipt, _ = server.receive(c.encode(np.full(2, 1.0 + c.number)), 0.0)
         assert receipt.accepted and not c.acknowledged(receipt)
     assert server.model.tolist() == [1.5, 1.5]
+
+
+@dataclass(frozen=True)
+class Growing(SGD):
+    """As many steps as the server has taken, and one."""
+
+    def work(
+        self, client: int, round: int, samples: float, seconds_per_step: float, rng: np.random.Generator
+    ) -> int:
+        return round + 1
+
+
+def test_a_rule_of_ones_own_is_asked_for_the_work_of_every_session() -> None:
+    algorithm = Algorithm(pace=Rounds(), local=Growing(lr=0.5, steps=4))
+    mine = Client(ClientConfig.of(algorithm, np.zeros(2), seed=0), number=1, samples=5.0, step_s=1.0)
+    assert mine.begin(parcel(version=2)).steps == 3
+    assert client(Rounds()).begin(parcel(version=2)).steps == 4

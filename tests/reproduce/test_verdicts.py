@@ -206,3 +206,21 @@ def test_combined_methods_are_compared_at_the_rates_chosen_for_the_target() -> N
 
     assert judge(10, 40) is Verdict.REPRODUCED
     assert judge(40, 10) is Verdict.CONTRADICTED
+
+
+def test_a_method_that_never_gets_to_a_target_is_not_compared_by_what_it_had_spent() -> None:
+    """The last of the papers' methods ends after two steps, below the target; ours gets there after ten."""
+    from fedpace.reproduce import combined_methods as combined
+
+    target, *rivals, never = (0.83, *combined.PAPERS)
+    made = {
+        combined.name(m, target): [outcome([0.1] * (40 + seed) + [0.9]) for seed in range(5)] for m in rivals
+    }
+    made[combined.name(combined.OURS, target)] = [
+        outcome([0.1] * (9 + seed % 2) + [0.9]) for seed in range(5)
+    ]
+    made[combined.name(never, target)] = [outcome([0.1] * 2)] * 5
+    [found] = [
+        f for f in settled("quick", combined.findings("quick", results(made))) if "bytes until 83%" in f.claim
+    ]
+    assert found.verdict is Verdict.REPRODUCED and f"{never} never gets there" in found.note
