@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import ca2fl_two_bits as two_bits
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.ca2fl_methods import BUFFER, FEDASYNC, FRESH, L2, METHODS, ONE, rule
-from fedpace.reproduce.cell import Cell, NamedTask
+from fedpace.reproduce.ca2fl_cells import (
+    ALPHAS,
+    LAST,
+    SCALES,
+    at_tuned_rates,
+    cell,
+    grid_of,
+    tuned,
+    tuned_rates,
+)
+from fedpace.reproduce.ca2fl_methods import BUFFER, FEDASYNC, FRESH, L2, METHODS, ONE, Rates, printed_rates
+from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, above, as_cheap, as_good, final_accuracy
 from fedpace.reproduce.experiment import (
     ClaimSource,
@@ -22,14 +32,13 @@ from fedpace.reproduce.experiment import (
 )
 from fedpace.reproduce.outcome import Evaluation
 from fedpace.reproduce.results import Results, SeedSpread
-from fedpace.sim import presets
+from fedpace.reproduce.tuning import Grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ALPHAS = (0.3, 0.1)
 READINGS = (ONE, FRESH, L2)  # other quantisers, at the first of the two splits
-LAST = 3  # evaluations whose mean is a run's accuracy
+COMPARED = (*((method, alpha) for alpha in ALPHAS for method in METHODS), *((m, ALPHAS[0]) for m in READINGS))
 
 # Table 2 (3 seeds), CIFAR-10, CNN: method -> accuracy at Dirichlet 0.3 and 0.1; 2 bits from Table 1 (one run)
 CNN: Mapping[str, tuple[float, float | None]] = {
@@ -49,46 +58,41 @@ FIRST_ROUND = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CA2FLScale:
-    model: str
-    rounds: int
-    evaluate_every: int
-    target: float
-
-
-SCALES = {"quick": CA2FLScale("mlp:32", 100, 5, 0.36), "full": CA2FLScale("cnn_ca2fl", 500, 10, 0.5)}
-
-
 def cells(edition: str, known: Results) -> list[Cell]:
-    every = [_cell(edition, method, alpha) for alpha in ALPHAS for method in METHODS]
-    readings = [_cell(edition, reading, ALPHAS[0]) for reading in READINGS]
-    return [*every, *readings, *(two_bits.cells() if edition == "quick" else ())]
+    """At the printed rates; quick: the grids, and every method at its choice, too."""
+    printed = [cell(edition, _name(method, alpha), method, alpha) for method, alpha in COMPARED]
+    if edition == "full":
+        return printed
+    chosen = {where: rates for where in COMPARED if (rates := tuned_rates(*where, known)) is not None}
+    return [
+        *printed,
+        *(tried for grid in grids(edition) for tried in grid.cells()),
+        *(cell(edition, tuned(_name(*where)), *where, rates) for where, rates in chosen.items()),
+        *two_bits.cells(),
+    ]
 
 
-def _cell(edition: str, method: str, alpha: float) -> Cell:
-    scale = SCALES[edition]
-    steps = (
-        BUFFER if method in FEDASYNC else 1
-    )  # a step per update: the same number of updates for all methods
-    return Cell(
-        name=_name(method, alpha),
-        algorithm=rule(method),
-        task=NamedTask("cifar10", f"dirichlet:{alpha}", scale.model),
-        population=presets.ca2fl(),
-        rounds=steps * scale.rounds,
-        evaluate_every=steps * scale.evaluate_every,
-    )
+def grids(edition: str) -> list[Grid]:
+    """The full edition has the paper's network, and its rates."""
+    if edition == "full":
+        return []
+    return list({(grid := grid_of(*where)).name: grid for where in COMPARED}.values())
 
 
 def _name(method: str, alpha: float) -> str:
     return f"{method}, alpha {alpha}"
 
 
+def _judged(results: Results) -> Results:
+    """At the tuned rates, once all methods have been run there."""
+    return at_tuned_rates(results, (_name(*where) for where in COMPARED))
+
+
 # ------------------------------------------------------------------------------------------- judgement
 
 
-def findings(edition: str, results: Results) -> list[Finding]:
+def findings(edition: str, known: Results) -> list[Finding]:
+    results = _judged(known)
     return [
         *(_gain(results, alpha) for alpha in ALPHAS),
         _grows(results),
@@ -213,23 +217,52 @@ def _rounds(edition: str, results: Results) -> Finding:
 # ----------------------------------------------------------------------------------- tables, pictures
 
 
-def tables(edition: str, results: Results) -> list[Table]:
+def tables(edition: str, known: Results) -> list[Table]:
+    results = _judged(known)
+    printed = _ends(edition, known, "Final accuracy at the printed rates, %")
+    if results is known:
+        return [printed, *two_bits.tables(known)]
+    return [
+        _ends(edition, results, "Final accuracy at tuned rates, %"),
+        printed,
+        _rates(known),
+        *two_bits.tables(known),
+    ]
+
+
+def _ends(edition: str, results: Results, title: str) -> Table:
     target = SCALES[edition].target
     rows = []
     for method in METHODS:
-        printed = CNN.get(method, (None, None))
         row = [method]
-        for alpha, value in zip(ALPHAS, printed, strict=True):
-            name = _name(method, alpha)
-            row += ["" if value is None else f"{value:.2f}", f"{results.final(name, last=3):.2f}"]
-        reached = results.to_target(_name(method, 0.3), target, lambda point: point.version)
+        for alpha, value in zip(ALPHAS, CNN.get(method, (None, None)), strict=True):
+            row += ["" if value is None else f"{value:.2f}", f"{final(results, method, alpha):.2f}"]
+        reached = results.to_target(_name(method, 0.3), target, draw.steps)
         rows.append((*row, str(FIRST_ROUND.get(method, "")), f"{reached:.0f}"))
     columns = ("0.3 published", "0.3 ours", "0.1 published", "0.1 ours")
-    header = ("", *columns, "round at 50 %, published", f"step at {target:.0%}, ours")
-    return [Table("Final accuracy, %", header, rows), *two_bits.tables(results)]
+    return Table(title, ("", *columns, "round at 50 %, published", f"step at {target:.0%}, ours"), rows)
 
 
-def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+def _rates(known: Results) -> Table:
+    """Server rate, or FedAsync's weight, and local rate."""
+
+    def shown(rates: Rates | None) -> str:
+        return "" if rates is None else f"{rates.server:g}, {rates.local:g}"
+
+    rows = [
+        (
+            method,
+            shown(printed_rates(method)),
+            *(shown(tuned_rates(method, alpha, known)) for alpha in ALPHAS),
+        )
+        for method in ("FedBuff", "CA2FL", *FEDASYNC)
+    ]
+    header = ("", "printed", *(f"tuned, {alpha}" for alpha in ALPHAS))
+    return Table("Server rate (FedAsync: alpha) and local rate", header, rows)
+
+
+def pictures(edition: str, known: Results) -> Mapping[str, Figure]:
+    results = _judged(known)
     ran = [alpha for alpha in ALPHAS if any(results.have(_name(method, alpha)) for method in METHODS)]
     with draw.style():
         figure, ((*panels, bars),) = draw.sheet(len(ran) + 1, width=4.4)
@@ -281,12 +314,11 @@ FULL = (
 _COMMON = compared(
     """
     clients | 100; 20 active, buffer 10; dispatch after each step | the same
-    local work | 2 epochs, batch 50, rate 0.01, weight decay 1e-4; server rate 1 | the same
+    local work | 2 epochs, batch 50, weight decay 1e-4 | the same
     delays | half-normal, parameter s drawn from U(0,5) per client
         | s + |N(0, 1)|, which the printed staleness fits, as in ca2fl-sensitivity
     cache | quantiser not given | stochastic, unbiased, one scale per block; fresh updates at full precision
-    FedAsync | Table 7: alpha 0.3 (constant), 0.5 and exponent 0.3 (polynomial), rho 1
-        | the same; compared at equal numbers of updates
+    FedAsync | Table 7: exponent 0.3 (polynomial), rho 1 | the same; compared at equal numbers of updates
     """
 )
 
@@ -302,7 +334,7 @@ EXPERIMENT = reproduction(
     CA2FL corrects each buffered step with the last update of every client. The paper finds that it ends above
     FedBuff, the more so the more clients differ, and that the cache may be quantised to 8 or 4 bits, not to 2.
     """,
-    Procedure(cells, findings, tables, pictures),
+    Procedure(cells, findings, tables, pictures, grids),
     {
         "quick": (
             *compared(
@@ -310,6 +342,9 @@ EXPERIMENT = reproduction(
                 data, network | CIFAR-10; CNN of 2.2 M parameters, ResNet-18
                     | CIFAR-10; one hidden layer of 32 units (98,666 parameters)
                 rounds | 500 | 100
+                rates | tuned; local 0.01, server 1 for all, FedAsync's alpha 0.3 and 0.5 (Tables 6, 7)
+                    | tuned for this network: FedBuff and CA2FL for each split, CA2FL's for its caches, FedAsync's
+                    alpha and local rate at Dirichlet 0.3; also the printed ones
                 """
             ),
             *_COMMON,
@@ -324,6 +359,7 @@ EXPERIMENT = reproduction(
                 """
                 data, network | CIFAR-10; CNN of 2.2 M parameters, ResNet-18 | CIFAR-10; the CNN
                 rounds | 500 | 500
+                rates | local 0.01, server 1; FedAsync's alpha 0.3 and 0.5 (Tables 6, 7) | the same
                 """
             ),
             *_COMMON,

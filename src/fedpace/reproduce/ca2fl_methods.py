@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedpace import algorithms
 from fedpace.aggregate import Cached
@@ -17,22 +17,42 @@ METHODS = ("FedBuff", "CA2FL", *BITS, *FEDASYNC)
 # other quantisers for the cache that collapsed in print
 ONE, FRESH, L2 = "2 bits, one scale", "2 bits, fresh too", "2 bits, L2 scale"
 BUFFER, CONCURRENCY = 10, 20
-WORK: dict[str, Any] = {"client_lr": 0.01, "epochs": 2, "batch_size": 50}
 
 
-def rule(method: str) -> Algorithm:
-    """A method of the tables, or a cache of two bits with another quantiser."""
-    active: dict[str, Any] = {"concurrency": CONCURRENCY, **WORK}
-    buffered = {"buffer": BUFFER, **active}
+class Rates(NamedTuple):
+    server: float  # of FedAsync: alpha, the weight of an arriving model
+    local: float
+
+
+TABLE_6 = Rates(1.0, 0.01)  # CNN and ResNet-18 alike
+TABLE_7 = {"FedAsync constant": Rates(0.3, 0.01), "FedAsync polynomial": Rates(0.5, 0.01)}
+
+
+def printed_rates(method: str) -> Rates:
+    return TABLE_7.get(method, TABLE_6)
+
+
+def rule(
+    method: str, rates: Rates | None = None, concurrency: int = CONCURRENCY, buffer: int = BUFFER
+) -> Algorithm:
+    """A method of the tables, or a cache of two bits with another quantiser; at the printed rates unless given."""
+    server, local = rates or printed_rates(method)
+    active: dict[str, Any] = {
+        "concurrency": concurrency,
+        "client_lr": local,
+        "epochs": 2,
+        "batch_size": 50,
+    }
+    buffered = {"buffer": buffer, "server_lr": server, **active}
     match method:
         case "FedBuff":
             made = algorithms.fedbuff(**buffered)
         case "CA2FL":
             made = algorithms.ca2fl(**buffered)
         case "FedAsync constant":
-            made = algorithms.fedasync(alpha=0.3, staleness=None, prox_mu=1.0, **active)
+            made = algorithms.fedasync(alpha=server, staleness=None, prox_mu=1.0, **active)
         case "FedAsync polynomial":
-            made = algorithms.fedasync(alpha=0.5, staleness=Polynomial(0.3), prox_mu=1.0, **active)
+            made = algorithms.fedasync(alpha=server, staleness=Polynomial(0.3), prox_mu=1.0, **active)
         case _ if method == FRESH:
             made = algorithms.mf_ca2fl(cache_bits=2, quantize_fresh=True, **buffered)
         case _ if method in (ONE, L2):
@@ -41,14 +61,4 @@ def rule(method: str) -> Algorithm:
             made = replace(plain, aggregate=Cached(2, rows=rows))
         case _:
             made = algorithms.mf_ca2fl(cache_bits=BITS[method], **buffered)
-    return _decayed(made)
-
-
-def asynchronous(method: str, concurrency: int, buffer: int) -> Algorithm:
-    """FedBuff or CA2FL with other numbers of active clients and of updates in a step."""
-    make = algorithms.ca2fl if method == "CA2FL" else algorithms.fedbuff
-    return _decayed(make(buffer=buffer, concurrency=concurrency, **WORK))
-
-
-def _decayed(made: Algorithm) -> Algorithm:
     return replace(made, local=replace(made.local, weight_decay=1e-4))
