@@ -19,7 +19,8 @@ from fedpace.reproduce import (
     fedgm_family,
     fedgm_vgg,
 )
-from fedpace.reproduce.ca2fl_methods import L2
+from fedpace.reproduce.ca2fl_cells import tuned
+from fedpace.reproduce.ca2fl_methods import L2, METHODS
 from fedpace.reproduce.experiment import Finding, Verdict
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.one_scale import L2Scale, OneScale
@@ -150,6 +151,50 @@ def test_delays_are_those_of_the_preset_on_both_pages_that_train() -> None:
     assert {cell.population for cell in ca2fl_accuracy.cells("quick", Results())} == {presets.ca2fl()}
     usual = [c for c in ca2fl_sensitivity.cells("quick", Results()) if c.name.endswith("U(0,5)")]
     assert {cell.population for cell in usual} == {presets.ca2fl()}
+
+
+def test_ca2fl_is_tuned_for_the_small_network_and_judged_there_once_all_methods_were_run() -> None:
+    """CA2FL's rates serve its caches, FedAsync's the other split; the paper's network has the paper's rates."""
+    choices = {grid.name: (0.3, "0.03") for grid in ca2fl_accuracy.grids("quick")}
+    assert len(choices) == 2 * 2 + 2 and ca2fl_accuracy.grids("full") == []
+    cells = {cell.name: cell for cell in ca2fl_accuracy.cells("quick", Results(choices=choices))}
+    two_bits = cells["tuned MF-CA2FL 2 bits, alpha 0.1"].algorithm
+    assert (two_bits.server_opt.lr, two_bits.local.lr) == (0.3, 0.03)
+    assert cells["tuned FedAsync constant, alpha 0.1"].algorithm.aggregate.alpha == 0.3
+    assert not any(name.startswith("tuned") for name in ca2fl_accuracy_names("full"))
+
+    printed = {f"{m}, alpha 0.3": flat(0.6 if m == "CA2FL" else 0.4) for m in METHODS}
+    ends = {name: flat(0.5) for name in map(tuned, ca2fl_accuracy_names("full"))}
+    half = results(printed | dict(list(ends.items())[:3]))
+    whole = results(printed | ends)
+    claim = "CA2FL ends above FedBuff, Dirichlet 0.3"
+    assert judged(ca2fl_accuracy.findings("quick", half), claim).verdict is Verdict.REPRODUCED
+    assert judged(ca2fl_accuracy.findings("quick", whole), claim).ours.startswith("50.20")
+    assert [table.title.split(",")[0] for table in ca2fl_accuracy.tables("quick", whole)] == [
+        "Final accuracy at tuned rates",
+        "Final accuracy at the printed rates",
+        "Server rate (FedAsync: alpha) and local rate",
+    ]
+
+
+def ca2fl_accuracy_names(edition: str) -> list[str]:
+    return [cell.name for cell in ca2fl_accuracy.cells(edition, Results())]
+
+
+def test_staleness_is_judged_at_the_rates_tuned_for_the_small_network() -> None:
+    grids = ca2fl_sensitivity.grids("quick")
+    assert [grid.name for grid in grids] == ["tuned FedBuff, alpha 0.3", "tuned CA2FL, alpha 0.3"]
+    choices = {grid.name: (0.3, local) for grid, local in zip(grids, ("0.1", "0.03"), strict=True)}
+    cells = {cell.name: cell for cell in ca2fl_sensitivity.cells("quick", Results(choices=choices))}
+    chosen = {name: cell for name, cell in cells.items() if name.startswith("tuned")}
+    assert len(chosen) == 2 * (len(ca2fl_sensitivity.EVERY) + len(ca2fl_sensitivity.DELAYS))
+    stale = chosen["tuned CA2FL Mc=20 M=5 U(0,5)"].algorithm
+    assert (stale.pace.buffer, stale.server_opt.lr, stale.local.lr) == (5, 0.3, 0.03)
+    slow = chosen["tuned FedBuff Mc=20 M=10 5 for all"]
+    assert slow.population == cells["FedBuff Mc=20 M=10 5 for all"].population
+    made = {name: flat(0.5 - 0.1 * ("FedBuff" in name and "M=5" in name)) for name in chosen}
+    found = judged(ca2fl_sensitivity.findings("quick", results(made)), "(20, 15) to (20, 5)")
+    assert found.ours == "points lost: FedBuff +10.00, CA2FL +0.00"
 
 
 def test_pictures_have_the_curves_of_heterogeneity_and_of_delays() -> None:

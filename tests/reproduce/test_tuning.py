@@ -18,7 +18,9 @@ from fedpace.reproduce.tuning import (
     GridSearch,
     final_accuracy,
     read_choices,
+    resumed,
     seeds_of_choices,
+    soonest,
     write_choice,
 )
 
@@ -64,6 +66,37 @@ def test_an_optimum_at_the_edge_extends_the_grid() -> None:
     assert search.record()["at_the_edge"] is False
     small = GridSearch(grid())
     assert small.run(runner(0.25)) == (0.25, " beta")
+
+
+def test_a_committed_search_is_resumed_with_the_settings_it_lacks(tmp_path) -> None:
+    """Rates 4 and beyond were tried before: only those of the third other, and those past the new edge, are run."""
+    before = GridSearch(grid())
+    before.run(runner(8.0))
+    write_choice(tmp_path, "quick", before)
+    wider = replace(grid(), others=("", " beta", " gamma"))
+    asked: list[str] = []
+
+    def run(todo: Sequence[tuple[Cell, int]]) -> Iterator[tuple[Cell, int, Outcome]]:
+        asked.extend(each.name for each, _ in todo)
+        return runner(8.0)(todo)
+
+    search = resumed(wider, tmp_path, "quick")
+    assert search.run(run) == (8.0, " beta")
+    assert sorted(set(asked)) == [f"rate {rate} gamma" for rate in ("0.5", "1", "2")]
+    assert search.real_seconds == before.real_seconds + 3 * len(SEEDS)
+    anew = resumed(replace(wider, seeds=(7,)), tmp_path, "quick")
+    assert not anew.merits and not resumed(wider, tmp_path, "full").merits
+
+
+def test_a_target_that_was_missed_is_missed_when_the_search_is_resumed(tmp_path) -> None:
+    def missed(todo: Sequence[tuple[Cell, int]]) -> Iterator[tuple[Cell, int, Outcome]]:
+        yield from ((each, seed, outcome([0.1])) for each, seed in todo)
+
+    aimed = replace(grid((1.0,)), merit=soonest(0.5, lambda point: point.version))
+    before = GridSearch(aimed)
+    before.run(missed)
+    write_choice(tmp_path, "quick", before)
+    assert resumed(aimed, tmp_path, "quick").merits == before.merits
 
 
 def test_a_rule_may_end_the_extension() -> None:

@@ -10,9 +10,27 @@ from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.two_way_budgets import COSTS, at_budget, seconds_on_a_link, to_target
+from fedpace.reproduce.two_way_budgets import (
+    COSTS,
+    at_budget,
+    by_bytes,
+    rivals_at,
+    seconds_on_a_link,
+    to_target,
+)
 from fedpace.reproduce.two_way_cells import BASELINES, METHODS, DataSplit
-from fedpace.reproduce.two_way_tuned import ALL, EVERYWHERE, FIGURES, TUNED, cells, grids, ran, tuned
+from fedpace.reproduce.two_way_tuned import (
+    ALL,
+    BRIEF,
+    EVERYWHERE,
+    FIGURES,
+    TUNED,
+    brief,
+    cells,
+    grids,
+    ran,
+    tuned,
+)
 
 from .conftest import outcome, results
 
@@ -56,8 +74,20 @@ def test_every_method_of_a_comparison_is_tuned_with_the_same_grid() -> None:
     names = {cell.name: cell for cell in cells("quick", Results(choices=CHOICES))}
     ours = names[tuned(IID, "two_way 1/8")].algorithm
     assert (ours.down.codec.ratio, ours.up.codec.ratio, ours.per_tensor) == (1 / 8, 1 / 8, False)
-    assert {names[tuned(IID, m)].algorithm.up.tau for m in ("FedACA 1/8", "FedBACA 1/8")} == {1.0}
+    assert {names[tuned(IID, m)].algorithm.up.tau for m in ("FedACA 1/8", "FedBACA 1/8")} == {1.5}
     assert tuned(DataSplit("MNIST", "iid", ALL), "FedAvg") in names
+
+
+def test_baselines_are_tuned_for_few_rounds_too_by_what_they_reach_in_them() -> None:
+    short = {grid.name: grid for grid in grids("quick") if grid.name.endswith(f", {BRIEF} rounds")}
+    assert list(short) == [
+        brief(DataSplit("Fashion-MNIST", s), m) for s in ("iid", "non-iid") for m in BASELINES
+    ]
+    assert {(cell.rounds, cell.evaluate_every) for grid in short.values() for cell in grid.cells()} == {
+        (10, 1)
+    }
+    judged = {cell.name: cell for cell in cells("quick", Results(choices=CHOICES))}
+    assert all(judged[brief(place, m)].rounds == BRIEF for place in EVERYWHERE for m in BASELINES)
 
 
 def test_first_models_are_sent_whole_by_all_methods_or_none() -> None:
@@ -111,6 +141,22 @@ def test_accuracy_at_a_budget_is_on_the_line_between_two_evaluations() -> None:
     assert halfway(run) == pytest.approx(30.0)
     assert at_budget(10 * spent[-1], COSTS["both ways"])(run) == pytest.approx(80.0)
     assert at_budget(spent[0] / 2, COSTS["both ways"])(run) is None
+
+
+def test_a_rival_is_the_one_tuned_for_about_the_budget() -> None:
+    """Evaluations are 15 bytes apart: two of them are within what the brief runs of three spend, six are not."""
+    made = at_place(IID, 0.5)
+    made |= {brief(IID, m): [outcome([0.7 + seed / 1000] * 3) for seed in range(5)] for m in BASELINES}
+    known = results(made)
+    cost = COSTS["both ways"]
+    spent = [point.bytes for point in outcome([0.5] * 6).points]
+    assert rivals_at(known, IID, "FedBACA 1/8", spent[1], cost) == {m: brief(IID, m) for m in BASELINES}
+    assert rivals_at(known, IID, "FedBACA 1/8", spent[5], cost) == {m: tuned(IID, m) for m in BASELINES}
+    own = tuned(IID, "FedBACA 1/8")
+    made[own] = [outcome([0.6 + seed / 1000] * 2, traffic=made[own][0].traffic) for seed in range(5)]
+    [found] = settled("quick", by_bytes(results(made), IID, "FedBACA 1/8", "a figure"))
+    assert found.verdict is Verdict.CONTRADICTED
+    assert found.ours.count("rivals tuned for 10 rounds") == 2
 
 
 def test_bytes_up_and_both_ways_are_one_claim_of_one_figure() -> None:

@@ -63,8 +63,9 @@ def tune(
     jobs: int,
     told: Callable[[GridSearch], None],
     only: str | None = None,
+    begun: Callable[[Grid], GridSearch] = GridSearch,
 ) -> None:
-    """Every grid on the seeds for tuning; `told` hears of each as it is decided.
+    """Every grid on the seeds for tuning, as `begun`; `told` hears of each as it is decided.
 
     The settings of all grids are run together first: one grid alone would leave processes idle at its end.
     """
@@ -80,9 +81,9 @@ def tune(
         )
 
     if jobs > 1:
-        run(tuning_jobs(experiment, edition, kept, only))
+        run(tuning_jobs(experiment, edition, kept, only, begun))
     for grid in _grids(experiment, edition, only):
-        search = GridSearch(grid)
+        search = begun(grid)
         search.run(runner)
         told(search)
 
@@ -95,13 +96,17 @@ def _grids(experiment: Reproduction, edition: str, only: str | None) -> list[Gri
 
 
 def tuning_jobs(
-    experiment: Reproduction, edition: str, kept: FinishedRuns, only: str | None = None
+    experiment: Reproduction,
+    edition: str,
+    kept: FinishedRuns,
+    only: str | None = None,
+    begun: Callable[[Grid], GridSearch] = GridSearch,
 ) -> list[Job]:
     """The runs of a tuning, but for rates that it may add; each once, though grids may share it."""
     every = {
         kept.path(cell, seed): (cell, seed)
         for grid in _grids(experiment, edition, only)
-        for cell in grid.cells()
+        for cell in begun(grid).untried().values()
         for seed in grid.seeds
     }
     return [job for job in every.values() if kept.get(*job) is None]

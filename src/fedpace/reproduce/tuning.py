@@ -80,19 +80,17 @@ class GridSearch:
     """The tuning of one grid: what was tried, and at what cost."""
 
     grid: Grid
-    merits: dict[Setting, Merit] = field(default_factory=dict)
+    merits: dict[Setting, Merit] = field(default_factory=dict)  # may begin with those of a committed tuning
     finals: dict[Setting, Merit] = field(default_factory=dict)  # at the judged length
     real_seconds: float = 0.0
 
     def run(self, runner: Runner) -> Setting:
         """Try all settings; while the best has the smallest or largest rate, try one beyond it."""
-        tried = sorted(self.grid.rates)
-        self._try(tried, runner)
+        self._try(self.grid.rates, runner)
         for _ in range(EXTENSIONS):
-            beyond = _beyond(tried, self.best[0])
+            beyond = _beyond(sorted({*self.grid.rates, *self._rates}), self.best[0])
             if beyond is None or not self._try([beyond], runner):
                 break
-            tried = sorted([*tried, beyond])
         if self.grid.judged_rounds is not None:
             self._final(self.grid.judged_rounds, runner)
         return self.best
@@ -104,9 +102,13 @@ class GridSearch:
 
     def _try(self, rates: Sequence[float], runner: Runner) -> bool:
         """Whether any setting was left to try."""
-        settings = self.grid.settings(rates)
+        settings = self.untried(rates)
         self.merits |= self._measured(settings, runner)
         return bool(settings)
+
+    def untried(self, rates: Sequence[float] | None = None) -> dict[Setting, Cell]:
+        every = self.grid.settings(rates)
+        return {setting: cell for setting, cell in every.items() if setting not in self.merits}
 
     def _final(self, rounds: int, runner: Runner) -> None:
         """The best settings at the judged length; the next rate while the best of these is at an end of the grid."""
@@ -194,6 +196,19 @@ def read_choices(folder: Path, edition: str) -> dict[str, Setting]:
 def seeds_of_choices(folder: Path, edition: str) -> frozenset[int]:
     """The seeds that the committed choices were made on: a claim is not judged on them."""
     return frozenset(seed for row in _read(folder).get(edition, {}).values() for seed in row["seeds"])
+
+
+def resumed(grid: Grid, folder: Path, edition: str) -> GridSearch:
+    """A search that goes on from the committed one, if that was made on the same seeds: only new settings are tried."""
+    row = _read(folder).get(edition, {}).get(grid.name)
+    if row is None or tuple(row["seeds"]) != grid.seeds:
+        return GridSearch(grid)
+    merits = {(tried["rate"], tried["other"]): _merit(tried["merit"]) for tried in row["grid"]}
+    return GridSearch(grid, merits, real_seconds=row["real_seconds"])
+
+
+def _merit(values: Sequence[float | None]) -> Merit:
+    return tuple(-math.inf if value is None else value for value in values)
 
 
 def write_choice(folder: Path, edition: str, search: GridSearch) -> Path:

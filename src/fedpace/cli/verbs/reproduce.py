@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fedpace.reproduce.experiment import Finding, Reproduction
     from fedpace.reproduce.finished_runs import FinishedRuns
     from fedpace.reproduce.outcome import Outcome
+    from fedpace.reproduce.tuning import Grid, GridSearch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--extend",
         action="store_true",
-        help="reuse the runs committed with the existing page, run only those that are missing",
+        help="reuse the runs committed with the existing page, with --tune the settings already tried; run only "
+        "those that are missing",
     )
 
 
@@ -134,14 +137,23 @@ def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
 
 def _tune(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
     from fedpace.reproduce.run import tune
-    from fedpace.reproduce.tuning import GridSearch, write_choice
+    from fedpace.reproduce.tuning import write_choice
 
     def told(search: GridSearch) -> None:
         path = write_choice(Path(args.out) / experiment.name, args.edition, search)
         rate, other = search.best
         print(f"{search.grid.name}: rate {rate:g}{', ' + other if other else ''} ({path})")
 
-    tune(experiment, args.edition, kept, args.jobs, told, args.only)
+    tune(experiment, args.edition, kept, args.jobs, told, args.only, _begun(experiment, args))
+
+
+def _begun(experiment: Reproduction, args: argparse.Namespace) -> Callable[[Grid], GridSearch]:
+    """How the search of a grid starts: anew, or from what is committed of it."""
+    from fedpace.reproduce.tuning import GridSearch, resumed
+
+    if not args.extend:
+        return GridSearch
+    return partial(resumed, folder=Path(args.out) / experiment.name, edition=args.edition)
 
 
 def _say_cost(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> TimeEstimate:
@@ -150,7 +162,7 @@ def _say_cost(experiment: Reproduction, kept: FinishedRuns, args: argparse.Names
 
     what = f"{experiment.name} ({args.edition}){', tuning' if args.tune else ''}"
     todo = (
-        tuning_jobs(experiment, args.edition, kept, args.only)
+        tuning_jobs(experiment, args.edition, kept, args.only, _begun(experiment, args))
         if args.tune
         else pending(experiment, args.edition, args.seeds, kept, args.only)
     )
