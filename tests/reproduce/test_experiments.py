@@ -72,7 +72,7 @@ def test_an_unknown_experiment_names_the_nearest() -> None:
 
 
 def test_published_seconds_are_those_of_table_1() -> None:
-    from fedpace.reproduce.defedavg import CENSORED, SECONDS, N
+    from fedpace.reproduce.defedavg.setting import CENSORED, SECONDS, N
 
     for row in rows("defedavg-table-1.csv"):
         if row["dataset"] == "fashionmnist":
@@ -82,7 +82,7 @@ def test_published_seconds_are_those_of_table_1() -> None:
 
 
 def test_published_rates_are_those_of_table_2() -> None:
-    from fedpace.reproduce.defedavg import RATES, N
+    from fedpace.reproduce.defedavg.setting import RATES, N
 
     for row in rows("defedavg-table-2.csv"):
         if row["dataset"] == "fashionmnist" and int(row["n"]) in N:
@@ -94,7 +94,7 @@ def test_published_rates_are_those_of_table_2() -> None:
 
 
 def test_published_accuracies_are_those_of_the_ca2fl_tables() -> None:
-    from fedpace.reproduce.ca2fl_accuracy import ALPHAS, CNN, FIRST_ROUND
+    from fedpace.reproduce.ca2fl.accuracy_claims import ALPHAS, CNN, FIRST_ROUND
 
     ours = {"AsyncFL": "FedBuff", "CA2FL": "CA2FL"} | {
         f"MF-CA2FL-{b}bit": f"MF-CA2FL {b} bits" for b in (8, 4, 2)
@@ -108,7 +108,7 @@ def test_published_accuracies_are_those_of_the_ca2fl_tables() -> None:
 
 
 def test_published_staleness_is_that_of_tables_4_and_5() -> None:
-    from fedpace.reproduce.ca2fl_delay import TABLE_4, TABLE_5
+    from fedpace.reproduce.ca2fl.delay import TABLE_4, TABLE_5
 
     printed = [
         row for row in rows("ca2fl-tables-4-5.csv") if row["table"] == "4" and row["tau_avg"] != "0.9181"
@@ -122,7 +122,7 @@ def test_published_staleness_is_that_of_tables_4_and_5() -> None:
 
 def test_the_time_model_has_the_papers_round_times() -> None:
     """Client rounds of 0.173 s (slowdown 1), 0.343 (3) and 0.513 (5): section 6.1 of the specification."""
-    from fedpace.reproduce.defedavg import devices
+    from fedpace.reproduce.defedavg.setting import devices
 
     bound = devices().bind(1000, 0)
     cycles = [0.088 + bound.compute_s(client, 0, 50) for client in range(1000)]
@@ -132,7 +132,7 @@ def test_the_time_model_has_the_papers_round_times() -> None:
 
 
 def test_the_suggested_threshold_is_the_specifications() -> None:
-    from fedpace.reproduce.two_way_cells import suggested_tau
+    from fedpace.reproduce.two_way.cells import suggested_tau
 
     assert suggested_tau(100, 50) == pytest.approx(4.2919e-4, rel=1e-4)
     assert suggested_tau(10, 5) == pytest.approx(0.030349, rel=1e-4)

@@ -7,7 +7,7 @@ import pytest
 
 from fedpace.compute import Request
 from fedpace.local import SGD
-from fedpace.reproduce.noisy_quadratic import SIZE, NoisyQuadratic
+from fedpace.reproduce.defedavg.noisy_quadratic import SIZE, NoisyQuadratic
 
 
 def request(client: int, session: int, steps: int = 1, lr: float = 0.25, seed: int = 0) -> Request:

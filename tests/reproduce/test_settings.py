@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from fedpace import algorithms, simulate
-from fedpace.reproduce import experiment, fedgm_autonomous
-from fedpace.reproduce.combined_rules import METHODS, STAGED
-from fedpace.reproduce.defedavg import OURS, SAVING, algorithm, devices
-from fedpace.reproduce.defedavg_cells import rates
+from fedpace.reproduce import experiment
+from fedpace.reproduce.defedavg.setting import OURS, SAVING, algorithm, devices
+from fedpace.reproduce.defedavg.table1_cells import rates
 from fedpace.reproduce.experiment import Verdict
+from fedpace.reproduce.fedgm import autonomous as fedgm_autonomous
+from fedpace.reproduce.fednova.longer_steps import LongerSteps
 from fedpace.reproduce.judgement import settled
-from fedpace.reproduce.longer_steps import LongerSteps
 from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.own.combined_rules import METHODS, STAGED
 from fedpace.reproduce.results import Results
 from fedpace.tasks import quadratics
 from fedpace.theory import stability_limit

@@ -10,20 +10,18 @@ import numpy as np
 import pytest
 
 from fedpace.random import stream
-from fedpace.reproduce import (
-    ca2fl_accuracy,
-    ca2fl_sensitivity,
-    ca2fl_two_bits,
-    defedavg_cifar,
-    defedavg_table1,
-    fedgm_family,
-    fedgm_vgg,
-)
-from fedpace.reproduce.ca2fl_cells import tuned
-from fedpace.reproduce.ca2fl_methods import L2, METHODS
+from fedpace.reproduce.ca2fl import accuracy as ca2fl_accuracy
+from fedpace.reproduce.ca2fl import sensitivity as ca2fl_sensitivity
+from fedpace.reproduce.ca2fl import two_bits as ca2fl_two_bits
+from fedpace.reproduce.ca2fl.cells import tuned
+from fedpace.reproduce.ca2fl.methods import L2, METHODS
+from fedpace.reproduce.ca2fl.quantisers import L2Scale, OneScale
+from fedpace.reproduce.defedavg import cifar as defedavg_cifar
+from fedpace.reproduce.defedavg import table1 as defedavg_table1
 from fedpace.reproduce.experiment import Finding, Verdict
+from fedpace.reproduce.fedgm import family as fedgm_family
+from fedpace.reproduce.fedgm import vgg as fedgm_vgg
 from fedpace.reproduce.judgement import settled
-from fedpace.reproduce.one_scale import L2Scale, OneScale
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.sim import presets

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from fedpace.reproduce import defedavg_curves, experiment
+from fedpace.reproduce import experiment
 from fedpace.reproduce.cell import NamedTask
-from fedpace.reproduce.defedavg_cells import METHODS, N
+from fedpace.reproduce.defedavg import curves as defedavg_curves
+from fedpace.reproduce.defedavg.table1_cells import METHODS, N
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.run import simulated
 from fedpace.reproduce.training_curves import METRIC, WithTrainingLoss

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fedpace import simulate, tasks
-from fedpace.reproduce import two_way_bits
 from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.two_way_budgets import (
+from fedpace.reproduce.two_way import bits as two_way_bits
+from fedpace.reproduce.two_way.budgets import (
     COSTS,
     at_budget,
     by_bytes,
@@ -18,8 +18,8 @@ from fedpace.reproduce.two_way_budgets import (
     seconds_on_a_link,
     to_target,
 )
-from fedpace.reproduce.two_way_cells import BASELINES, METHODS, DataSplit
-from fedpace.reproduce.two_way_tuned import (
+from fedpace.reproduce.two_way.cells import BASELINES, METHODS, DataSplit
+from fedpace.reproduce.two_way.tuned import (
     ALL,
     BRIEF,
     EVERYWHERE,

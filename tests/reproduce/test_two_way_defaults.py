@@ -15,9 +15,9 @@ from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tuning import read_choices
-from fedpace.reproduce.two_way_defaults import tables
-from fedpace.reproduce.two_way_goal import LAZIEST, findings
-from fedpace.reproduce.two_way_judging import (
+from fedpace.reproduce.two_way.defaults import tables
+from fedpace.reproduce.two_way.goal import LAZIEST, findings
+from fedpace.reproduce.two_way.judging import (
     JUDGED_FROM,
     ONE_WAY_ROUNDS,
     PLACES,
@@ -32,7 +32,7 @@ from fedpace.reproduce.two_way_judging import (
     judging,
     tuned_at,
 )
-from fedpace.reproduce.two_way_study import (
+from fedpace.reproduce.two_way.study import (
     CHOSEN,
     CODECS,
     DEFAULTS,

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fedpace.reproduce import (
-    ca2fl_accuracy,
-    ca2fl_delay,
-    fedgm_large_lr,
-    objective_inconsistency,
-)
+from fedpace.reproduce.ca2fl import accuracy as ca2fl_accuracy
+from fedpace.reproduce.ca2fl import delay as ca2fl_delay
+from fedpace.reproduce.defedavg.slopes import slope_of
 from fedpace.reproduce.experiment import Verdict
+from fedpace.reproduce.fedgm import large_lr as fedgm_large_lr
+from fedpace.reproduce.fednova import objective_inconsistency
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.run import execute, simulated
-from fedpace.reproduce.speedup import slope_of
 
 from .conftest import outcome, results
 
@@ -106,7 +104,7 @@ def test_simulated_limits_are_the_closed_forms(kept) -> None:
 
 
 def test_a_rule_that_is_beaten_is_judged_seed_by_seed() -> None:
-    from fedpace.reproduce import robustness
+    from fedpace.reproduce.own import robustness
 
     def judge(over: float) -> Verdict:
         shares = robustness.SHARES["quick"]
@@ -122,7 +120,7 @@ def test_a_rule_that_is_beaten_is_judged_seed_by_seed() -> None:
 
 
 def test_speedup_is_that_of_the_best_rates_and_not_of_a_larger_rate() -> None:
-    from fedpace.reproduce.defedavg_noise import IMAGES as noise
+    from fedpace.reproduce.defedavg.noise import IMAGES as noise
 
     def judge(at_ten: int) -> list:
         made = {noise.best(n): [outcome([0.1] * (400 // n) + [0.9])] * 3 for n in noise.n}
@@ -135,7 +133,7 @@ def test_speedup_is_that_of_the_best_rates_and_not_of_a_larger_rate() -> None:
 
 
 def test_where_the_best_rate_is_the_same_for_every_n_noise_was_not_what_decided() -> None:
-    from fedpace.reproduce.defedavg_noise import IMAGES as noise
+    from fedpace.reproduce.defedavg.noise import IMAGES as noise
 
     def judge(*rates: float) -> Verdict:
         made = results({noise.best(n): [outcome([0.1] * 300 + [0.9])] * 3 for n in noise.n})
@@ -149,8 +147,8 @@ def test_where_the_best_rate_is_the_same_for_every_n_noise_was_not_what_decided(
 
 
 def test_fewer_rounds_of_one_n_alone_or_a_target_that_is_lost_again_are_no_speedup() -> None:
-    from fedpace.reproduce import defedavg_speedup as speedup
-    from fedpace.reproduce.defedavg_speedup_cells import by_n, by_table
+    from fedpace.reproduce.defedavg import speedup
+    from fedpace.reproduce.defedavg.speedup_cells import by_n, by_table
 
     def judge(later: tuple[int, int, int, int], end: float) -> list:
         """Rounds of n = 10 to 80 on three seeds that differ by one; the last accuracy at Table 2's n = 80."""
@@ -173,7 +171,7 @@ def test_fewer_rounds_of_one_n_alone_or_a_target_that_is_lost_again_are_no_speed
 
 
 def test_an_advantage_that_shrinks_with_n_is_the_papers_sentence_on_fedbuff() -> None:
-    from fedpace.reproduce import defedavg_table1 as table1
+    from fedpace.reproduce.defedavg import table1
 
     def judge(fedavg: tuple[int, ...]) -> Verdict:
         """Steps of FedAvg by n, a step more on odd seeds; FedBuff always needs 10."""
@@ -191,7 +189,7 @@ def test_an_advantage_that_shrinks_with_n_is_the_papers_sentence_on_fedbuff() ->
 
 
 def test_combined_methods_are_compared_at_the_rates_chosen_for_the_target() -> None:
-    from fedpace.reproduce import combined_methods as combined
+    from fedpace.reproduce.own import combined_methods as combined
 
     def judge(ours: int, theirs: int) -> Verdict:
         made = {
@@ -210,7 +208,7 @@ def test_combined_methods_are_compared_at_the_rates_chosen_for_the_target() -> N
 
 def test_a_method_that_never_gets_to_a_target_is_not_compared_by_what_it_had_spent() -> None:
     """The last of the papers' methods ends after two steps, below the target; ours gets there after ten."""
-    from fedpace.reproduce import combined_methods as combined
+    from fedpace.reproduce.own import combined_methods as combined
 
     target, *rivals, never = (0.83, *combined.PAPERS)
     made = {

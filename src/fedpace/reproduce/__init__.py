@@ -1,7 +1,8 @@
 """The papers' tables and figures as commands, next to the published numbers.
 
-An experiment is one module here: its setting, claims, published numbers, the cells to run, and the checks that
-turn measurements into verdicts. `run` executes the cells that are not finished, `page` writes the results.
+An experiment is one module, in the folder of its paper or among our own: its setting, claims, published numbers, the
+cells to run, and the checks that turn measurements into verdicts. `run` executes the cells that are not finished,
+`page` writes the results.
 """
 
 from __future__ import annotations
@@ -31,7 +32,13 @@ NAMES = {
     "robustness": "ten aggregation rules against eight attacks, over the share of hostile clients",
 }
 
-
+_MODULES = {  # where the name is not folder-module
+    "objective-inconsistency": "fednova.objective_inconsistency",
+    "two-way-bits": "two_way.bits",
+    "two-way-defaults": "two_way.defaults",
+    "combined-methods": "own.combined_methods",
+    "robustness": "own.robustness",
+}
 FORMER = {"what-none-has": "combined-methods"}  # names that experiments once had
 
 
@@ -40,6 +47,7 @@ def experiment(name: str) -> Reproduction:
     name = FORMER.get(name, name)
     if name not in NAMES:
         raise unknown("experiment", name, NAMES)
-    module = importlib.import_module(f"fedpace.reproduce.{name.replace('-', '_')}")
+    usual = name.replace("-", ".", 1).replace("-", "_")
+    module = importlib.import_module(f"fedpace.reproduce.{_MODULES.get(name, usual)}")
     found: Reproduction = module.EXPERIMENT
     return found

@@ -1,0 +1,1 @@
+"""CA2FL: accuracy, staleness, and how much staleness costs."""

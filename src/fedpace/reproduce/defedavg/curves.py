@@ -1,0 +1,73 @@
+"""DeFedAvg, Figures 2 to 5: training loss and test accuracy against time, for every n.
+
+The runs behind Table 1 end at their target; these see the same seconds, with the rates of the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.defedavg import table1_cells as table1
+from fedpace.reproduce.defedavg.setting import OURS, SAVING, N
+from fedpace.reproduce.results import Results
+from fedpace.reproduce.training_curves import METRIC, WithTrainingLoss
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHOWN_S = 10.0
+EVERY = "0.5s"
+SEEDS = 3
+METHODS = {
+    split: tuple(method for method in methods if method != SAVING)
+    for split, methods in table1.METHODS.items()
+}
+
+
+def cells(edition: str, known: Results) -> list[Cell]:
+    """The judged cells of the table once more, past their target."""
+    if edition == "full":
+        return []
+    every = {cell.name: cell for cell in table1.cells(edition, known)}
+    return [
+        _past_target(every[own], named(split, method, n))
+        for split, methods in METHODS.items()
+        for method in methods
+        for n in table1.numbers(method)
+        if (own := table1.name(split, method, n)) in every
+    ]
+
+
+def _past_target(cell: Cell, label: str) -> Cell:
+    task = WithTrainingLoss(cell.task)
+    return replace(
+        cell, name=label, task=task, evaluate_every=EVERY, stop_at=None, stop_s=SHOWN_S, seeds=SEEDS
+    )
+
+
+def named(split: str, method: str, n: int) -> str:
+    return f"curve {table1.name(split, method, n)}"
+
+
+def picture(results: Results, split: str) -> Figure:
+    """Without these runs, as in the full edition: the table's, with test loss."""
+    ran = all(results.have(named(split, method, n)) for method in ("FedAvg", OURS) for n in N)
+    name, metric = (named, METRIC) if ran else (table1.name, "loss")
+    with draw.style():
+        figure, grid = draw.sheet(len(N), 2, width=3.6, sharey="row")
+        for column, n in enumerate(N):
+            shown = {method: name(split, method, n) for method in METHODS[split]}
+            draw.curves(grid[0][column], results, shown, draw.seconds)
+            draw.curves(grid[1][column], results, shown, draw.seconds, metric)
+            legend = "lower right" if results.have(name(split, OURS, n)) else None
+            title = f"n = {n}, {table1.TITLES[split]}"
+            draw.titled(grid[0][column], title, "virtual seconds", "", legend)
+            draw.titled(grid[1][column], f"n = {n}", "virtual seconds")
+        grid[0][0].set_ylabel("test accuracy, %")
+        grid[1][0].set_ylabel(METRIC if ran else "test loss")
+        if ran:
+            grid[1][0].set_ylim(top=2.4)  # ln 10 at the start: what falls apart does not hide the others
+    return figure

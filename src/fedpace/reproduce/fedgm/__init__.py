@@ -1,0 +1,1 @@
+"""FedGM: its family, large server rates, stages, and autonomous clients."""

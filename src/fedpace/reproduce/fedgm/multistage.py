@@ -1,0 +1,242 @@
+"""Multistage FedGM: the schedule that follows from its rates, against every constant rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fedpace import algorithms
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.comparison import Comparison, above, final_accuracy, training_loss
+from fedpace.reproduce.experiment import Finding, Procedure, Table, judged, not_run, reproduction
+from fedpace.reproduce.fedgm.setting import PAPER, SCALES, settings
+from fedpace.reproduce.outcome import Outcome
+from fedpace.reproduce.results import Results
+from fedpace.reproduce.tables import at_the_end
+from fedpace.theory import multistage
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RATES = (2.0, 1.0, 0.5)
+ANCHORS = (0.7, 0.9)  # beta = nu of the first stage: not given in the paper
+ROUNDS = {"quick": 210, "full": 1000}
+LAST = 6  # evaluations whose mean is a run's accuracy
+PAPERS_RATE = 0.01
+LONG: Mapping[str, tuple[int, ...]] = {"quick": (1000, 2000), "full": (2000,)}
+PUBLISHED_ENDS = {1000: (143, 429), 2000: (286, 857)}
+
+
+def cells(edition: str, known: Results) -> list[Cell]:
+    first = _cells(edition, ROUNDS[edition], SCALES[edition].work, ANCHORS)
+    small = {**SCALES[edition].work, "client_lr": PAPERS_RATE}
+    long = [
+        cell
+        for rounds in LONG[edition]
+        for cell in _cells(edition, rounds, small, ANCHORS[-1:], f", T {rounds}")
+    ]
+    return [*first, *long]
+
+
+def _cells(
+    edition: str, rounds: int, work: dict[str, Any], anchors: tuple[float, ...], suffix: str = ""
+) -> list[Cell]:
+    """Stages and every constant rate, for each first beta."""
+    scale = SCALES[edition]
+    rules = {}
+    for beta in anchors:
+        rules[_stages(beta, suffix)] = algorithms.multistage_fedgm(
+            server_lr=RATES, rounds=rounds, beta=beta, nu=beta, **work
+        )
+        for rate in RATES:
+            rules[_constant(rate, beta, suffix)] = algorithms.fedgm(
+                server_lr=rate, beta=beta, nu=beta, **work
+            )
+    return [
+        Cell(
+            name=name,
+            algorithm=rule,
+            task=scale.task(),
+            rounds=rounds,
+            evaluate_every=scale.evaluate_every,
+            training_loss=True,
+        )
+        for name, rule in rules.items()
+    ]
+
+
+def _stages(beta: float, suffix: str = "") -> str:
+    return f"stages, beta {beta}{suffix}"
+
+
+def _constant(rate: float, beta: float, suffix: str = "") -> str:
+    return f"constant {rate:g}, beta {beta}{suffix}"
+
+
+def findings(edition: str, results: Results) -> list[Finding]:
+    return [
+        _ends(),
+        *(check(results, beta) for beta in ANCHORS for check in (_beats, _trains)),
+        _settles(results),
+        *(check(results, rounds) for rounds in LONG[edition] for check in (_long, _long_training)),
+    ]
+
+
+def _long(results: Results, rounds: int) -> Finding:
+    claim = f"over {rounds} rounds at local rate {PAPERS_RATE} the stages end below every constant rate in test loss"
+    figure = "Figure 8" if rounds == 2000 else "Figure 2"
+    suffix, beta = f", T {rounds}", ANCHORS[-1]
+    names = [_stages(beta, suffix), *(_constant(rate, beta, suffix) for rate in RATES)]
+    if not results.have(*names):
+        return not_run(claim, figure, "its cells are declared; they take hours.")
+    ends = [results.final(name, "loss", LAST) for name in names]
+    ours = f"stages {ends[0]:.4f}; constant " + ", ".join(
+        f"{rate:g}: {value:.4f}" for rate, value in zip(RATES, ends[1:], strict=True)
+    )
+    lower = tuple(above(results, name, names[0], lambda o: o.final("loss", LAST)) for name in names[1:])
+    note = f"mean of the last {LAST} evaluations."
+    return Finding(claim, figure, ours, note=note, comparisons=lower, family=figure)
+
+
+def _long_training(results: Results, rounds: int) -> Finding:
+    claim = f"... and in training loss over {rounds} rounds at local rate {PAPERS_RATE}"
+    figure = "Figure 8" if rounds == 2000 else "Figure 2"
+    suffix, beta = f", T {rounds}", ANCHORS[-1]
+    note = (
+        "the loss over all clients' data after the last round. This small network is far from fitting its data, so the "
+        f"largest constant rate trains furthest; its test loss is the highest (rows on {rounds} rounds)."
+    )
+    constants = [_constant(rate, beta, suffix) for rate in RATES]
+    return replace(_lower_in_training(results, claim, figure, _stages(beta, suffix), constants), note=note)
+
+
+def _lower_in_training(
+    results: Results, claim: str, figure: str, stages: str, constants: Sequence[str]
+) -> Finding:
+    if not results.have(stages, *constants):
+        return not_run(claim, figure)
+    first, *others = (results.spread(name, training_loss) for name in (stages, *constants))
+    pairs = zip(RATES, others, strict=True)
+    ours = f"stages {first:.4f}; constant " + ", ".join(f"{rate:g}: {value:.4f}" for rate, value in pairs)
+    lower = tuple(above(results, name, stages, training_loss) for name in constants)
+    return Finding(claim, figure, ours, comparisons=lower, family=figure)
+
+
+def _ends() -> Finding:
+    ours = {rounds: multistage(RATES, rounds, 0.9, 0.9).ends[:2] for rounds in PUBLISHED_ENDS}
+    return Finding(
+        "stage ends follow from rates 2, 1, 0.5 (Eq. 3)",
+        "; ".join(f"T = {rounds}: {a}, {b}" for rounds, (a, b) in PUBLISHED_ENDS.items()),
+        "; ".join(f"T = {rounds}: {ends[0]}, {ends[1]}" for rounds, ends in ours.items()),
+        judged(all(tuple(ours[rounds]) == ends for rounds, ends in PUBLISHED_ENDS.items())),
+        "Figure 2 marks 143 and 429 although Table 1 says T = 500: it is a run of 1000 rounds, or half of one.",
+    )
+
+
+def _beats(results: Results, beta: float) -> Finding:
+    claim = f"multistage ends above every constant rate in test accuracy (first beta = nu = {beta})"
+    names = [_stages(beta), *(_constant(rate, beta) for rate in RATES)]
+    if not results.have(*names):
+        return not_run(claim, "Figure 2")
+    first, *others = (results.final(name, last=LAST) for name in names)
+    pairs = zip(RATES, others, strict=True)
+    ours = f"stages {first:.2f} %; constant " + ", ".join(f"{rate:g}: {value:.2f}" for rate, value in pairs)
+    comparisons = tuple(above(results, names[0], name, final_accuracy(LAST)) for name in names[1:])
+    return Finding(claim, "Figure 2", ours, comparisons=comparisons, family="Figure 2")
+
+
+def _trains(results: Results, beta: float) -> Finding:
+    claim = f"... and in training loss (first beta = nu = {beta})"
+    return _lower_in_training(
+        results, claim, "Figure 2", _stages(beta), [_constant(rate, beta) for rate in RATES]
+    )
+
+
+def _settles(results: Results) -> Finding:
+    claim = "the first stage fluctuates, the later ones settle"
+    name = _stages(ANCHORS[-1])
+    if not results.have(name):
+        return not_run(claim, "Figure 2")
+    ends = multistage(RATES, results.cells[name].rounds, 0.9, 0.9).ends
+
+    spans = list(zip([ends[0] // 2, *ends[:-1]], ends, strict=True))
+    means = [results.spread(name, partial(_jumps, span=span)).mean for span in spans]
+    ours = (
+        "jumps of " + ", ".join(f"{value:.2f}" for value in means) + " points in stages 1 (second half), 2, 3"
+    )
+    settling = tuple(
+        _calmer(results, name, before, after) for before, after in zip(spans, spans[1:], strict=False)
+    )
+    return Finding(claim, "Figure 2", ours, comparisons=settling, family="Figure 2")
+
+
+def _jumps(outcome: Outcome, span: tuple[int, int]) -> float | None:
+    """Mean change of accuracy between neighbouring evaluations in some rounds, in points."""
+    values = [100 * p.metrics["accuracy"] for p in outcome.points if span[0] < p.version <= span[1]]
+    changes = [abs(b - a) for a, b in zip(values, values[1:], strict=False)]
+    return sum(changes) / len(changes) if changes else None
+
+
+def _calmer(results: Results, name: str, before: tuple[int, int], after: tuple[int, int]) -> Comparison:
+    first, second = (above(results, name, name, partial(_jumps, span=span)) for span in (before, after))
+    return Comparison(
+        f"jumps after round {before[0]} above those after {after[0]}",
+        first.seeds,
+        first.larger,
+        second.larger,
+    )
+
+
+def tables(edition: str, results: Results) -> list[Table]:
+    return [at_the_end(results, last=LAST), _schedule(edition)]
+
+
+def _schedule(edition: str) -> Table:
+    rows = []
+    for beta in ANCHORS:
+        stages = multistage(RATES, ROUNDS[edition], beta, beta)
+        for end, rule in zip(stages.ends, stages.rules, strict=True):
+            rows.append((f"{beta}", f"{rule.lr:g}", f"{rule.beta:.6f}", f"{rule.nu:g}", str(end)))  # type: ignore[attr-defined]
+    return Table("The schedule", ("first beta", "rate", "beta", "nu", "until round"), rows)
+
+
+def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    with draw.style():
+        figure, (row,) = draw.sheet(len(ANCHORS), width=5.2, sharey=True)
+        for axes, beta in zip(row, ANCHORS, strict=True):
+            labels = {
+                "stages 2, 1, 0.5": _stages(beta),
+                **{f"constant {r:g}": _constant(r, beta) for r in RATES},
+            }
+            draw.curves(axes, results, labels, smooth=3)
+            for end in multistage(RATES, ROUNDS[edition], beta, beta).ends[:-1]:
+                axes.axvline(end, color="#999999", linestyle=":", linewidth=1)
+            axes.set_ylim(bottom=70 if edition == "quick" else None)
+            draw.titled(axes, f"first β = ν = {beta}", "server steps", "test accuracy, %", "lower right")
+    return {"stages": figure}
+
+
+EXPERIMENT = reproduction(
+    "fedgm-multistage",
+    f"""
+    Multistage FedGM against constant rates
+
+    {PAPER}: Figures 2 and 8, Eq. (3)
+
+    Start with a large server rate and drop it in stages; lengths and momenta of the stages follow from the
+    rates. The multistage run should end above a run at any of its rates.
+    """,
+    Procedure(cells, findings, tables, pictures),
+    settings(
+        """
+        schedule | rates 2, 1, 0.5; first beta and nu not given
+            | the same rates; beta = nu = 0.7 and 0.9, nu constant
+        rounds on this page | 1000 (Fig. 2), 2000 (Fig. 8)
+            | 210 in the quick edition (stages end at 30, 90), 1000 in the full one;
+            `T 1000` and `T 2000` with local rate 0.01 and first beta = nu = 0.9
+        """
+    ),
+)

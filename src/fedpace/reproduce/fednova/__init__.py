@@ -1,0 +1,1 @@
+"""FedNova: exact limits on quadratics, and learning tasks with unequal local work."""

@@ -1,0 +1,1 @@
+"""Studies of our own: all methods combined, and aggregation under attack."""

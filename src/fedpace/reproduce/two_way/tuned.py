@@ -1,0 +1,175 @@
+"""Every method compared with the bidirectional paper's at its own best: server rate, eps, b1, threshold.
+
+Settings are chosen on Fashion-MNIST with half of the clients in a round, for each split; MNIST and full participation
+take the choice of their split. That is the rule by which the grid was cut.
+
+Methods are compared at equal bytes, and an uncompressed one has sent in ten rounds what FedBACA sends in sixty. So the
+baselines are tuned a second time, for the accuracy of ten rounds (`brief`).
+
+Figures 5 to 12 of the paper have one place each, NLA on the left and AA on the right: one family of claims.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fedpace import algorithms
+from fedpace.algorithm import Algorithm
+from fedpace.pace import Rounds
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import Grid, final_accuracy
+from fedpace.reproduce.two_way.cells import (
+    BASELINES,
+    DATA,
+    EIGHT,
+    LAST,
+    PAGE,
+    PARTITION,
+    PLACES,
+    SCALES,
+    DataSplit,
+    cell_at,
+    name_of,
+)
+
+ALL = "all clients"
+EVERYWHERE: tuple[DataSplit, ...] = (
+    *PLACES,
+    *(DataSplit(data, split, ALL) for data in DATA for split in PARTITION),
+)
+FIGURES = {  # the paper's, with an MLP
+    DataSplit(data, split, participation): f"Figure {first + 2 * at + (participation == ALL)}"
+    for data, first in {"MNIST": 5, "Fashion-MNIST": 9}.items()
+    for at, split in enumerate(PARTITION)
+    for participation in ("", ALL)
+}
+SERVER_RATES = (0.03, 0.1, 0.3)  # for eps = 1e-3
+SMALLER = {1e-3: 1.0, 1e-7: 0.1}  # factor of the rates by eps: below 1e-5 or so steps adapt, and are larger
+MOMENTA = (0.9, 0.0)  # b1
+# past 2**0.5, the relative distance of updates that have nothing in common
+THRESHOLDS = {
+    "FedNLAA": (0.3, 0.5, 0.8, 1.2),
+    "FedAA": (0.1, 0.3, 0.6, 1.0, 1.5),
+    "FedACA 1/8": (0.3, 0.6, 1.0, 1.2, 1.5),
+    "FedBACA 1/8": (0.3, 0.6, 1.0, 1.2, 1.5),
+    "FedBNLACA 1/8": (0.5, 0.8, 1.2),
+}
+TUNED = (*BASELINES, *THRESHOLDS, "FedCAMS 1/8", "two_way 1/8")
+PLAIN = (0.5, 1.0)  # server rates of FedAvg
+BRIEF = 10  # rounds
+
+
+def cells(edition: str, known: Results) -> list[Cell]:
+    """The grids; then every place at the choice of its split."""
+    every = {(split, method): _grid(edition, split, method) for split in PARTITION for method in TUNED}
+    short = {
+        (split, method): _brief_grid(edition, split, method) for split in PARTITION for method in BASELINES
+    }
+    return [
+        *(cell for grid in grids(edition) for cell in grid.cells()),
+        *(
+            cell_at(edition, tuned(place, method), place, rule)
+            for place in EVERYWHERE
+            for method in TUNED
+            if (rule := _chosen(every[place.split, method], place, known)) is not None
+        ),
+        *(
+            _brief(cell_at(edition, brief(place, method), place, rule))
+            for place in EVERYWHERE
+            for method in BASELINES
+            if (rule := _chosen(short[place.split, method], place, known)) is not None
+        ),
+    ]
+
+
+def grids(edition: str) -> list[Grid]:
+    return [
+        *(_grid(edition, split, method) for split in PARTITION for method in TUNED),
+        *(_brief_grid(edition, split, method) for split in PARTITION for method in BASELINES),
+    ]
+
+
+def _grid(edition: str, split: str, method: str) -> Grid:
+    place = DataSplit("Fashion-MNIST", split)
+
+    def cell(rate: float, others: str) -> Cell:
+        label = f"grid {tuned(place, method)}, rate {rate:g}{others}"
+        return replace(cell_at(edition, label, place, _rule(edition, method, rate, others)), seeds=1)
+
+    rates = PLAIN if method == "FedAvg" else SERVER_RATES
+    return Grid(tuned(place, method), rates, cell, final_accuracy(LAST), _others(method))
+
+
+def _brief_grid(edition: str, split: str, method: str) -> Grid:
+    """The same settings, by what they reach in a few rounds."""
+    usual = _grid(edition, split, method)
+
+    def cell(rate: float, others: str) -> Cell | None:
+        made = usual.cell(rate, others)
+        return None if made is None else _brief(replace(made, name=f"{made.name}, {BRIEF} rounds"))
+
+    place = DataSplit("Fashion-MNIST", split)
+    return replace(usual, name=brief(place, method), cell=cell, merit=final_accuracy(2))
+
+
+def _brief(cell: Cell) -> Cell:
+    return replace(cell, rounds=BRIEF, evaluate_every=1)
+
+
+def _others(method: str) -> tuple[str, ...]:
+    """eps, b1 and the threshold, those that a method has."""
+    if method == "FedAvg":
+        return ("",)
+    thresholds = [f", tau {tau:g}" for tau in THRESHOLDS.get(method, ())] or [""]
+    return tuple(f", eps {eps:g}, b1 {b1:g}{tau}" for eps in SMALLER for b1 in MOMENTA for tau in thresholds)
+
+
+def _rule(edition: str, method: str, rate: float, others: str) -> Algorithm:
+    given = {word: float(value) for word, value in (part.split() for part in others.split(", ")[1:])}
+    work: dict[str, Any] = SCALES[edition].work
+    if method == "FedAvg":
+        return algorithms.fedavg(server_lr=rate, **work)
+    make = getattr(algorithms, method.split()[0].lower())
+    chosen = {**_links(method), **given}
+    made: Algorithm = make(server_lr=rate * SMALLER[given["eps"]], **chosen, **work)
+    return made
+
+
+def _links(method: str) -> dict[str, Any]:
+    """What a method is beside its rates and threshold."""
+    if method in (*BASELINES, "FedNLAA", "FedAA"):
+        return {}
+    both_ways = method.startswith(("FedB", "two_way"))
+    codecs = {"codec": EIGHT, "down_codec": EIGHT} if both_ways else {"codec": EIGHT}
+    return {**codecs, **PAGE} if method.startswith("two_way") else codecs
+
+
+def _chosen(grid: Grid, place: DataSplit, known: Results) -> Algorithm | None:
+    """The setting that a grid chose, at one of its split's places."""
+    chosen = grid.chosen(known)
+    if chosen is None:
+        return None
+    return replace(chosen.algorithm, pace=Rounds()) if place.participation == ALL else chosen.algorithm
+
+
+def tuned(place: DataSplit, method: str) -> str:
+    return f"tuned {name_of(place, method)}"
+
+
+def brief(place: DataSplit, method: str) -> str:
+    return f"{tuned(place, method)}, {BRIEF} rounds"
+
+
+def ran(results: Results, place: DataSplit, *methods: str) -> dict[str, str]:
+    """The cells that are compared: the tuned ones where all of these methods have one, else those of the first version.
+
+    A tuned method is never compared with one that is not.
+    """
+    best = {method: tuned(place, method) for method in methods}
+    return best if results.have(*best.values()) else {method: name_of(place, method) for method in methods}
+
+
+def missing(results: Results, place: DataSplit, *methods: str) -> bool:
+    return not results.have(*ran(results, place, *methods).values())
