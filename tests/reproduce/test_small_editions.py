@@ -13,7 +13,6 @@ from fedpace.random import stream
 from fedpace.reproduce.ca2fl import accuracy as ca2fl_accuracy
 from fedpace.reproduce.ca2fl import sensitivity as ca2fl_sensitivity
 from fedpace.reproduce.ca2fl import two_bits as ca2fl_two_bits
-from fedpace.reproduce.ca2fl.cells import tuned
 from fedpace.reproduce.ca2fl.methods import L2, METHODS
 from fedpace.reproduce.ca2fl.quantisers import L2Scale, OneScale
 from fedpace.reproduce.defedavg import cifar as defedavg_cifar
@@ -24,6 +23,7 @@ from fedpace.reproduce.fedgm import vgg as fedgm_vgg
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuned_cells import tuned
 from fedpace.sim import presets
 
 from .conftest import outcome, results

@@ -16,7 +16,6 @@ from fedpace.reproduce.ca2fl.cells import (
     cell,
     grid_of,
     name_of,
-    tuned,
     tuned_rates,
 )
 from fedpace.reproduce.ca2fl.methods import BUFFER, FEDASYNC, METHODS, RatePair, printed_rates
@@ -24,6 +23,7 @@ from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.experiment import Procedure, Table, compared, reproduction
 from fedpace.reproduce.outcome import Evaluation
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuned_cells import tuned
 from fedpace.reproduce.tuning import Grid
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ the first split, and other numbers of active clients, buffers and delays take th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from fedpace.reproduce.ca2fl.methods import (
@@ -24,6 +23,7 @@ from fedpace.reproduce.ca2fl.methods import (
 )
 from fedpace.reproduce.cell import Cell, NamedTask
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuned_cells import at_tuned_rates
 from fedpace.reproduce.tuning import Grid, final_accuracy
 from fedpace.sim import Population, presets
 
@@ -96,22 +96,6 @@ def tuned_rates(method: str, alpha: float, known: Results) -> RatePair | None:
     """None while the grid has not been run."""
     chosen = grid_of(method, alpha).chosen(known)
     return None if chosen is None else RatePair(*map(float, chosen.name.split()[-2:]))
-
-
-def tuned(name: str) -> str:
-    return f"tuned {name}"
-
-
-def at_tuned_rates(results: Results, names: Iterable[str]) -> Results:
-    """The tuned cells under the names of those at the printed rates, if all of them were run; else as it is.
-
-    So a tuned method is never compared with one that is not.
-    """
-    best = {tuned(name): name for name in names}
-    if not results.have(*best):
-        return results
-    kept = {name: own for name, own in results.outcomes.items() if name not in best.values()}
-    return replace(results, outcomes={best.get(name, name): own for name, own in kept.items()})
 
 
 def name_of(method: str, alpha: float) -> str:

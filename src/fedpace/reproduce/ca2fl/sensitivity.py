@@ -10,10 +10,8 @@ from fedpace.reproduce.ca2fl.cells import (
     LAST,
     SCALES,
     Slots,
-    at_tuned_rates,
     cell,
     grid_of,
-    tuned,
     tuned_rates,
 )
 from fedpace.reproduce.ca2fl.methods import RatePair
@@ -22,6 +20,7 @@ from fedpace.reproduce.comparison import Comparison, above, as_good, final_accur
 from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, compared, not_run, reproduction
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import Columns, measured
+from fedpace.reproduce.tuned_cells import at_tuned_rates, tuned
 from fedpace.reproduce.tuning import Grid
 from fedpace.sim import presets
 from fedpace.sim.distributions import Between

@@ -6,16 +6,27 @@ import statistics
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, above, final_accuracy
 from fedpace.reproduce.experiment import Finding, Procedure, Table, compared, not_run, reproduction
-from fedpace.reproduce.fednova import figure7
-from fedpace.reproduce.fednova.testbeds import BEDS, EPOCHS, LAST, PROX, SOLVERS, Testbed, name_of
+from fedpace.reproduce.fednova import figure7, tuned
+from fedpace.reproduce.fednova.testbeds import (
+    BEDS,
+    EPOCHS,
+    LAST,
+    METHODS,
+    SOLVERS,
+    Testbed,
+    cell,
+    name_of,
+    rule,
+)
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import at_the_end
+from fedpace.reproduce.tuned_cells import at_tuned_rates
+from fedpace.reproduce.tuning import Grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,47 +45,51 @@ FLOWER = Table(
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
-    every = []
+    beds = BEDS[edition]
+    synthetic = next(iter(beds))
+    fixed = [
+        cell(label, made, bed) for place, bed in beds.items() for label, made in _first(place, bed).items()
+    ]
+    later = figure7.later_rules(synthetic, beds[synthetic])
+    fixed += [cell(label, made, beds[synthetic]) for label, made in later.items()]
+    return [*fixed, *tuned.cells(known, _rules)] if edition == "quick" else fixed
+
+
+def grids(edition: str) -> list[Grid]:
+    return tuned.grids() if edition == "quick" else []
+
+
+def _rules(place: str, bed: Testbed) -> dict[str, Algorithm]:
+    """All that is run at a place: Figure 6, and on synthetic data Figure 7."""
+    return _first(place, bed) | (figure7.later_rules(place, bed) if _is_synthetic(place) else {})
+
+
+def _first(place: str, bed: Testbed) -> dict[str, Algorithm]:
+    made = {
+        name_of(place, method, solver, epochs): rule(method, solver, epochs, bed)
+        for method in METHODS
+        for solver in bed.solvers
+        for epochs in EPOCHS
+    }
+    return made | (figure7.first_rules(place, bed) if _is_synthetic(place) else {})
+
+
+def _is_synthetic(place: str) -> bool:
+    return place.startswith("synthetic")
+
+
+def _judged(results: Results, edition: str) -> Results:
+    """At FedAvg's best rates, as in the paper, for every place where all was run there."""
     for place, bed in BEDS[edition].items():
-        rules = {
-            name_of(place, method, solver, epochs): _rule(method, solver, epochs, bed)
-            for method in ("FedAvg", "FedNova")
-            for solver in bed.solvers
-            for epochs in EPOCHS
-        }
-        if place.startswith("synthetic"):
-            rules |= figure7.first_rules(place, bed)
-        every += [_cell(label, rule, bed) for label, rule in rules.items()]
-    place, bed = next(iter(BEDS[edition].items()))
-    return [*every, *(_cell(label, rule, bed) for label, rule in figure7.later_rules(place, bed).items())]
-
-
-def _cell(label: str, rule: Algorithm, bed: Testbed) -> Cell:
-    return Cell(
-        name=label,
-        algorithm=rule,
-        task=bed.task,
-        rounds=bed.rounds,
-        evaluate_every=bed.evaluate_every,
-        training_loss=True,
-        seeds=bed.seeds,
-    )
-
-
-def _rule(method: str, solver: str, epochs: str, bed: Testbed) -> Algorithm:
-    work, mu = bed.work(solver, epochs), PROX[epochs] if solver == "proximal" else 0.0
-    if method == "FedNova":
-        return algorithms.fednova(prox_mu=mu, **work)
-    if mu:
-        return algorithms.fedprox(prox_mu=mu, **work)
-    return algorithms.fedavg(weighting="samples", **work)
+        results = at_tuned_rates(results, _rules(place, bed))
+    return results
 
 
 # ------------------------------------------------------------------------------------------- judgement
 
 
-def findings(edition: str, results: Results) -> list[Finding]:
-    beds = BEDS[edition]
+def findings(edition: str, known: Results) -> list[Finding]:
+    beds, results = BEDS[edition], _judged(known, edition)
     found = [
         _better(results, place, solver, epochs)
         for place, bed in beds.items()
@@ -88,12 +103,12 @@ def findings(edition: str, results: Results) -> list[Finding]:
     vgg = not_run(
         "the same with VGG-11 on CIFAR-10", "FedNova clearly better", "a run takes days on two cores."
     )
-    return [*found, vgg] if edition == "quick" else found
+    return [*found, *tuned.findings(known), vgg] if edition == "quick" else found
 
 
 def _better(results: Results, place: str, solver: str, epochs: str) -> Finding:
     claim = f"FedNova ends above FedAvg, {solver}, {epochs}, {place}"
-    pair = [name_of(place, method, solver, epochs) for method in ("FedAvg", "FedNova")]
+    pair = [name_of(place, method, solver, epochs) for method in METHODS]
     if not results.have(*pair):
         return not_run(claim, SHOWN)
     avg, nova = (results.final(name, last=LAST) for name in pair)
@@ -105,10 +120,7 @@ def _better(results: Results, place: str, solver: str, epochs: str) -> Finding:
 def _rounds(results: Results, place: str, bed: Testbed) -> Finding:
     claim = f"FedNova needs about half the rounds for FedAvg's final accuracy, {place}"
     pairs = [
-        [name_of(place, m, s, e) for m in ("FedAvg", "FedNova")]
-        for s in bed.solvers
-        if s != "proximal"
-        for e in EPOCHS
+        [name_of(place, m, s, e) for m in METHODS] for s in bed.solvers if s != "proximal" for e in EPOCHS
     ]
     if not results.have(*(name for pair in pairs for name in pair)):
         return not_run(claim, f"{SHOWN}: about half")
@@ -141,17 +153,17 @@ def _shares(results: Results, avg: str, nova: str, rounds: int) -> dict[int, flo
 
 
 def tables(edition: str, results: Results) -> list[Table]:
-    return [at_the_end(results, last=LAST), FLOWER]
+    return [at_the_end(results, last=LAST), *(tuned.tables(results) if edition == "quick" else ()), FLOWER]
 
 
-def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
-    beds = BEDS[edition]
+def pictures(edition: str, known: Results) -> Mapping[str, Figure]:
+    beds, results = BEDS[edition], _judged(known, edition)
     with draw.style():
         figure, grid = draw.sheet(4, len(beds), width=3.6, sharey="row")
         for row, (place, bed) in zip(grid, beds.items(), strict=True):
             for axes, solver in zip(row, SOLVERS, strict=False):
                 _panel(axes, results, place, bed, solver)
-            if place.startswith("synthetic"):
+            if _is_synthetic(place):
                 draw.curves(
                     row[3], results, {f"momentum: {w}": figure7.variant(place, w) for w in figure7.VARIANTS}
                 )
@@ -166,7 +178,7 @@ def _panel(axes: Axes, results: Results, place: str, bed: Testbed, solver: str) 
     if solver not in bed.solvers:
         axes.set_axis_off()
         return
-    for at, (method, line) in enumerate((m, e) for m in ("FedAvg", "FedNova") for e in EPOCHS):
+    for at, (method, line) in enumerate((m, e) for m in METHODS for e in EPOCHS):
         name = name_of(place, method, solver, line)
         if results.have(name):
             look: dict[str, Any] = {
@@ -198,7 +210,7 @@ EXPERIMENT = reproduction(
     update by what its steps weigh; the paper finds it clearly above FedAvg for plain, momentum and proximal
     SGD.
     """,
-    Procedure(cells, findings, tables, pictures),
+    Procedure(cells, findings, tables, pictures, grids),
     {
         "quick": (
             *compared(

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fedpace.reproduce.cell import NamedTask
+from fedpace import algorithms
+from fedpace.algorithm import Algorithm
+from fedpace.reproduce.cell import Cell, NamedTask
 
+METHODS = ("FedAvg", "FedNova")
 SOLVERS = ("SGD", "momentum", "proximal")
 EPOCHS: Mapping[str, int | tuple[int, int]] = {"E = 2": 2, "E ~ U(2,5)": (2, 5)}
 PROX = {"E = 2": 0.005, "E ~ U(2,5)": 0.001}
@@ -21,15 +24,18 @@ class Testbed:
 
     task: NamedTask
     batch_size: int
-    rate: float  # SGD and proximal; momentum uses two fifths of it, as in the paper (0.05 and 0.02)
+    rate: float  # SGD and proximal
     rounds: int
     evaluate_every: int
     solvers: tuple[str, ...] = SOLVERS
     seeds: int | None = None  # at most so many, where a run takes most of a minute
+    momentum_rate: float | None = None  # else two fifths of the other, as in the paper (0.05 and 0.02)
+    tried: tuple[float, ...] = (0.005, 0.01, 0.02, 0.05, 0.08)  # rates of the paper's grid
 
     def work(self, solver: str, epochs: str) -> dict[str, Any]:
+        with_momentum = 0.4 * self.rate if self.momentum_rate is None else self.momentum_rate
         return {
-            "client_lr": 0.4 * self.rate if solver == "momentum" else self.rate,
+            "client_lr": with_momentum if solver == "momentum" else self.rate,
             "epochs": EPOCHS[epochs],
             "batch_size": self.batch_size,
             "momentum": RHO if solver == "momentum" else 0.0,
@@ -38,7 +44,14 @@ class Testbed:
 
 BEDS: Mapping[str, Mapping[str, Testbed]] = {
     "quick": {
-        "synthetic(1,1)": Testbed(NamedTask("synthetic", "natural", "softmax", 30), 20, 0.001, 100, 4),
+        "synthetic(1,1)": Testbed(
+            NamedTask("synthetic", "natural", "softmax", 30),
+            20,
+            0.001,
+            100,
+            4,
+            tried=(0.001, 0.005, 0.02, 0.08),  # the paper has 0.02 here
+        ),
         "digits": Testbed(NamedTask("digits", "dirichlet:0.1,min=10", "mlp", 16), 10, 0.03, 100, 4),
         "Fashion-MNIST": Testbed(
             NamedTask("fashion-mnist", "dirichlet:0.1,min=10", "mlp:32", 16),
@@ -59,3 +72,24 @@ BEDS: Mapping[str, Mapping[str, Testbed]] = {
 
 def name_of(place: str, method: str, solver: str, epochs: str) -> str:
     return f"{place} {method}, {solver}, {epochs}"
+
+
+def rule(method: str, solver: str, epochs: str, bed: Testbed) -> Algorithm:
+    work, mu = bed.work(solver, epochs), PROX[epochs] if solver == "proximal" else 0.0
+    if method == "FedNova":
+        return algorithms.fednova(prox_mu=mu, **work)
+    if mu:
+        return algorithms.fedprox(prox_mu=mu, **work)
+    return algorithms.fedavg(weighting="samples", **work)
+
+
+def cell(label: str, algorithm: Algorithm, bed: Testbed) -> Cell:
+    return Cell(
+        name=label,
+        algorithm=algorithm,
+        task=bed.task,
+        rounds=bed.rounds,
+        evaluate_every=bed.evaluate_every,
+        training_loss=True,
+        seeds=bed.seeds,
+    )
