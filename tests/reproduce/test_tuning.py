@@ -82,8 +82,8 @@ def test_a_committed_search_is_resumed_with_the_settings_it_lacks(tmp_path) -> N
 
     search = resumed(wider, tmp_path, "quick")
     assert search.run(run) == (8.0, " beta")
-    assert sorted(set(asked)) == [f"rate {rate} gamma" for rate in ("0.5", "1", "2")]
-    assert search.real_seconds == before.real_seconds + 3 * len(SEEDS)
+    assert sorted(set(asked)) == [f"rate {rate} gamma" for rate in ("0.5", "1", "16", "2", "4", "8")]
+    assert search.real_seconds == before.real_seconds + 6 * len(SEEDS)
     anew = resumed(replace(wider, seeds=(7,)), tmp_path, "quick")
     assert not anew.merits and not resumed(wider, tmp_path, "full").merits
 

@@ -86,9 +86,9 @@ class GridSearch:
 
     def run(self, runner: Runner) -> Setting:
         """Try all settings; while the best has the smallest or largest rate, try one beyond it."""
-        self._try(self.grid.rates, runner)
+        self._try(self._begun, runner)
         for _ in range(EXTENSIONS):
-            beyond = _beyond(sorted({*self.grid.rates, *self._rates}), self.best[0])
+            beyond = _beyond(self._begun, self.best[0])
             if beyond is None or not self._try([beyond], runner):
                 break
         if self.grid.judged_rounds is not None:
@@ -107,7 +107,7 @@ class GridSearch:
         return bool(settings)
 
     def untried(self, rates: Sequence[float] | None = None) -> dict[Setting, Cell]:
-        every = self.grid.settings(rates)
+        every = self.grid.settings(self._begun if rates is None else rates)
         return {setting: cell for setting, cell in every.items() if setting not in self.merits}
 
     def _final(self, rounds: int, runner: Runner) -> None:
@@ -130,6 +130,11 @@ class GridSearch:
             for setting, cell in made.items()
             if cell is not None
         }
+
+    @property
+    def _begun(self) -> list[float]:
+        """The rates of the grid, and those that were added to it."""
+        return sorted({*self.grid.rates, *self._rates})
 
     @property
     def _rates(self) -> list[float]:

@@ -30,7 +30,7 @@ from fedpace.sim import Population, presets
 ALPHAS = (0.3, 0.1)  # of the Dirichlet split
 SERVER_RATES = (0.3, 1.0, 2.0)
 MIXING_WEIGHTS = (0.1, 0.3, 0.9)
-LOCAL_RATES = ("0.003", "0.01", "0.03", "0.1")
+LOCAL_RATES = ("0.003", "0.01", "0.03", "0.1", "0.3")
 READINGS = (ONE, FRESH, L2)  # other quantisers of two bits, at the first split
 # the methods and splits of the tables of accuracies
 COMPARED = (
