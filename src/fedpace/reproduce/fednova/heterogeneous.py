@@ -25,7 +25,6 @@ from fedpace.reproduce.fednova.testbeds import (
 )
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import at_the_end
-from fedpace.reproduce.tuned_cells import at_tuned_rates
 from fedpace.reproduce.tuning import Grid
 
 if TYPE_CHECKING:
@@ -52,16 +51,11 @@ def cells(edition: str, known: Results) -> list[Cell]:
     ]
     later = figure7.later_rules(synthetic, beds[synthetic])
     fixed += [cell(label, made, beds[synthetic]) for label, made in later.items()]
-    return [*fixed, *tuned.cells(known, _rules)] if edition == "quick" else fixed
+    return [*fixed, *tuned.cells(known)] if edition == "quick" else fixed
 
 
 def grids(edition: str) -> list[Grid]:
     return tuned.grids() if edition == "quick" else []
-
-
-def _rules(place: str, bed: Testbed) -> dict[str, Algorithm]:
-    """All that is run at a place: Figure 6, and on synthetic data Figure 7."""
-    return _first(place, bed) | (figure7.later_rules(place, bed) if _is_synthetic(place) else {})
 
 
 def _first(place: str, bed: Testbed) -> dict[str, Algorithm]:
@@ -78,18 +72,11 @@ def _is_synthetic(place: str) -> bool:
     return place.startswith("synthetic")
 
 
-def _judged(results: Results, edition: str) -> Results:
-    """At FedAvg's best rates, as in the paper, for every place where all was run there."""
-    for place, bed in BEDS[edition].items():
-        results = at_tuned_rates(results, _rules(place, bed))
-    return results
-
-
 # ------------------------------------------------------------------------------------------- judgement
 
 
 def findings(edition: str, known: Results) -> list[Finding]:
-    beds, results = BEDS[edition], _judged(known, edition)
+    beds, results = BEDS[edition], tuned.as_judged(known) if edition == "quick" else known
     found = [
         _better(results, place, solver, epochs)
         for place, bed in beds.items()
@@ -99,7 +86,7 @@ def findings(edition: str, known: Results) -> list[Finding]:
     ]
     found += [_rounds(results, place, bed) for place, bed in beds.items()]
     synthetic = next(iter(beds))
-    found += figure7.findings(results, synthetic)
+    found += figure7.findings(known, synthetic)
     vgg = not_run(
         "the same with VGG-11 on CIFAR-10", "FedNova clearly better", "a run takes days on two cores."
     )
@@ -156,8 +143,8 @@ def tables(edition: str, results: Results) -> list[Table]:
     return [at_the_end(results, last=LAST), *(tuned.tables(results) if edition == "quick" else ()), FLOWER]
 
 
-def pictures(edition: str, known: Results) -> Mapping[str, Figure]:
-    beds, results = BEDS[edition], _judged(known, edition)
+def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    beds = BEDS[edition]
     with draw.style():
         figure, grid = draw.sheet(4, len(beds), width=3.6, sharey="row")
         for row, (place, bed) in zip(grid, beds.items(), strict=True):
@@ -171,7 +158,7 @@ def pictures(edition: str, known: Results) -> Mapping[str, Figure]:
             else:
                 row[3].set_axis_off()
             row[0].set_ylabel("test accuracy, %")
-    return {"solvers": figure}
+    return {"solvers": figure} | (tuned.pictures(results) if edition == "quick" else {})
 
 
 def _panel(axes: Axes, results: Results, place: str, bed: Testbed, solver: str) -> None:

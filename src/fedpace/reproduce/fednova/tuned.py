@@ -3,15 +3,16 @@
 Appendix I: the rate is tuned "for FedAvg with each local solver separately", and "FedNova uses the same client learning
 rate as FedAvg". Claims of the paper are judged so (`tuned` cells). Best against best is a claim of ours: there FedNova
 has the rate that is best for FedNova (`best` cells). By the rule that cut the grid, both kinds of work have the rate
-that is best at E = 2, and proximal clients that of plain SGD.
+that is best at E = 2. Proximal clients, whose runs are those of plain SGD, and Figure 7 keep the fixed rates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from fedpace.algorithm import Algorithm
+from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import above, final_accuracy
 from fedpace.reproduce.experiment import OWN, Finding, Table, not_run
@@ -26,24 +27,35 @@ from fedpace.reproduce.fednova.testbeds import (
     rule,
 )
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.tuned_cells import tuned
+from fedpace.reproduce.tuned_cells import at_tuned_rates, tuned
 from fedpace.reproduce.tuning import Grid
 from fedpace.reproduce.tuning import final_accuracy as tuned_accuracy
 
-Rules = Callable[[str, Testbed], Mapping[str, Algorithm]]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 TUNED = ("SGD", "momentum")
+ROWS = tuple((method, solver, epochs) for method in METHODS for solver in TUNED for epochs in EPOCHS)
 
 
-def cells(known: Results, rules: Rules) -> list[Cell]:
-    """The grids; everything at FedAvg's best rates; FedNova at its own."""
+def cells(known: Results) -> list[Cell]:
+    """The grids; both methods at FedAvg's best rates; FedNova at its own."""
     found = [tried for grid in grids() for tried in grid.cells()]
     for place, bed in BEDS["quick"].items():
-        if (printed := bed_at(place, "FedAvg", known)) is not None:
-            found += [cell(tuned(label), made, bed) for label, made in rules(place, printed).items()]
+        if (of_fedavg := bed_at(place, "FedAvg", known)) is not None:
+            found += [cell(tuned(name_of(place, *row)), rule(*row, of_fedavg), bed) for row in ROWS]
         if (own := bed_at(place, "FedNova", known)) is not None:
-            pairs = [(solver, epochs) for epochs in EPOCHS for solver in TUNED]
-            found += [cell(best(place, *pair), rule("FedNova", *pair, own), bed) for pair in pairs]
+            found += [
+                cell(best(place, *row[1:]), rule(*row, own), bed) for row in ROWS if row[0] == "FedNova"
+            ]
     return found
+
+
+def as_judged(results: Results) -> Results:
+    """At FedAvg's best rates, as in the paper, for every place where both methods were run there."""
+    for place in BEDS["quick"]:
+        results = at_tuned_rates(results, [name_of(place, *row) for row in ROWS])
+    return results
 
 
 def best(place: str, solver: str, epochs: str) -> str:
@@ -110,3 +122,21 @@ def tables(results: Results) -> list[Table]:
         if (bed := bed_at(place, method, results)) is not None
     ]
     return [Table("Local rates that were tuned", ("", *TUNED), rows)] if rows else []
+
+
+def pictures(results: Results) -> Mapping[str, Figure]:
+    """FedAvg and FedNova at FedAvg's best rate, FedNova at its own; a row for each place that was run."""
+    places = [
+        place for place in BEDS["quick"] if results.have(*(best(place, s, e) for s in TUNED for e in EPOCHS))
+    ]
+    if not places:
+        return {}
+    with draw.style():
+        figure, grid = draw.sheet(4, len(places), width=3.6, sharey="row")
+        for row, place in zip(grid, places, strict=True):
+            for axes, (solver, epochs) in zip(row, ((s, e) for s in TUNED for e in EPOCHS), strict=True):
+                shown = {m: tuned(name_of(place, m, solver, epochs)) for m in METHODS}
+                draw.curves(axes, results, shown | {"FedNova, its own rate": best(place, solver, epochs)})
+                draw.titled(axes, f"{place}, {solver}, {epochs}", "rounds", "", "lower right")
+            row[0].set_ylabel("test accuracy, %")
+    return {"tuned": figure}
