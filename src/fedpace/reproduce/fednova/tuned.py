@@ -8,7 +8,6 @@ that is best at E = 2. Proximal clients, whose runs are those of plain SGD, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -124,7 +123,7 @@ def tables(results: Results) -> list[Table]:
     return [Table("Local rates that were tuned", ("", *TUNED), rows)] if rows else []
 
 
-def pictures(results: Results) -> Mapping[str, Figure]:
+def pictures(results: Results) -> dict[str, Figure]:
     """FedAvg and FedNova at FedAvg's best rate, FedNova at its own; a row for each place that was run."""
     places = [
         place for place in BEDS["quick"] if results.have(*(best(place, s, e) for s in TUNED for e in EPOCHS))
