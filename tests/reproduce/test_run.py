@@ -44,7 +44,7 @@ def test_only_cells_of_that_name(halves, kept, nobody) -> None:
 
 
 def test_a_long_cell_is_run_only_by_name_and_keeps_its_key(halves, kept) -> None:
-    slow = cell("slow", long=True)
+    slow = cell("slow", by_name=True)
     wanted = replace(halves, procedure=replace(halves.procedure, cells=lambda edition, known: [cell(), slow]))
     assert [job[0].name for job in pending(wanted, "quick", 1, kept)] == ["a cell"]
     assert [job[0].name for job in pending(wanted, "quick", 1, kept, only="slow")] == ["slow"]

@@ -40,7 +40,8 @@ class Cell:
     seeds: int | None = None  # only the first so many seeds, for grids that choose a setting
     training_loss: bool = False  # also evaluated at the end, over all clients' data
     first_seed: int = field(default=0, repr=False)  # a judgement repeated on seeds that nobody has looked at
-    long: bool = field(default=False, repr=False)  # over ten minutes of a core: run only if asked for by name
+    # run only if --only names it: over ten minutes of a core, or beside what is judged
+    by_name: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         require_count(self.rounds, "Cell.rounds")

@@ -36,14 +36,14 @@ def pending(
 ) -> list[Job]:
     """What is still to be run, as far as is known by now; with `only`, of the cells that are called so.
 
-    Long cells of the quick edition are run only so: the edition as a whole is one of minutes.
+    Long cells of the quick edition, and those beside what is judged, are run only so: it is an edition of minutes.
     """
     known = finished(experiment, edition, seeds, kept)
     tuned = {cell.name for grid in _tuned(experiment, edition, kept) for cell in grid.cells()}
     cells = [
         cell
         for cell in experiment.procedure.cells(edition, known)
-        if cell.name not in tuned and (not cell.long if only is None else only in cell.name)
+        if cell.name not in tuned and (not cell.by_name if only is None else only in cell.name)
     ]
     jobs = [
         (cell, seed) for cell in cells for seed in kept.seeds(cell, seeds) if kept.get(cell, seed) is None
@@ -92,7 +92,7 @@ def _grids(experiment: Reproduction, edition: str, only: str | None) -> list[Gri
     every = experiment.procedure.grids(edition)
     if only is not None:
         return [grid for grid in every if only in grid.name]
-    return [grid for grid in every if not any(cell.long for cell in grid.cells())]
+    return [grid for grid in every if not any(cell.by_name for cell in grid.cells())]
 
 
 def tuning_jobs(

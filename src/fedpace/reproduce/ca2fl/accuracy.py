@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
-    """At the printed rates; quick: the grids, and every method at its choice, too."""
+    """At the printed rates; quick: the grids, every method at its choice, and the printed rates if asked for."""
     printed = [cell(edition, name_of(method, alpha), method, alpha) for method, alpha in COMPARED]
     if edition == "full":
         return printed
+    printed = [replace(each, by_name=True) for each in printed]
     chosen = {where: rates for where in COMPARED if (rates := tuned_rates(*where, known)) is not None}
     return [
         *printed,

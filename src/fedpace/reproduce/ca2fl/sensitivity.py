@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
@@ -41,11 +42,12 @@ PLACES = (*((slots, USUAL) for slots in EVERY), *(((20, 10), delays) for delays 
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
-    """At the printed rates; quick: the grids, and both methods at their choices, too."""
+    """At the printed rates; quick: the grids, both methods at their choices, and the printed rates if asked for."""
     places = [(method, *place) for place in PLACES for method in METHODS]
     printed = [_cell(edition, _name(*place), None, *place) for place in places]
     if edition == "full":
         return printed
+    printed = [replace(each, by_name=True) for each in printed]
     chosen = {m: rates for m in METHODS if (rates := tuned_rates(m, ALPHA, known)) is not None}
     return [
         *printed,

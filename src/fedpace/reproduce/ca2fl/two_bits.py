@@ -38,7 +38,7 @@ def cells() -> list[Cell]:
             population=presets.ca2fl(),
             rounds=ROUNDS,
             evaluate_every=10,
-            long=True,
+            by_name=True,
         )
         for method in METHODS
     ]

@@ -59,7 +59,7 @@ def _grid(method: str) -> Grid:
             task=SCALE.task(),
             rounds=GRID_ROUNDS,
             evaluate_every=SCALE.evaluate_every,
-            long=True,
+            by_name=True,
             seeds=1,
         )
 
