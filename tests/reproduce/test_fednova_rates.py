@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedpace.reproduce.experiment import Verdict
-from fedpace.reproduce.fednova import heterogeneous, tuned
+from fedpace.reproduce.fednova import heterogeneous
 from fedpace.reproduce.fednova.testbeds import BEDS, EPOCHS
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Outcome
@@ -11,49 +11,68 @@ from fedpace.reproduce.results import Results
 
 from .conftest import outcome, results
 
-PLACE = "digits"
-CHOICES = {
-    f"rate of {method}, {solver}, {PLACE}": (rate, "")
-    for (method, solver), rate in {
-        ("FedAvg", "SGD"): 0.08,
-        ("FedAvg", "momentum"): 0.05,
-        ("FedNova", "SGD"): 0.02,
-        ("FedNova", "momentum"): 0.01,
-    }.items()
+PLACE, SYNTHETIC = "digits", "synthetic(1,1)"
+BEST = {
+    ("FedAvg", "SGD"): 0.08,
+    ("FedAvg", "momentum"): 0.05,
+    ("FedNova", "SGD"): 0.02,
+    ("FedNova", "momentum"): 0.01,
 }
+
+
+def choices(place: str) -> dict[str, tuple[float, str]]:
+    """Twice the rate where clients draw their epochs."""
+    return {
+        f"rate of {place} {method}, {solver}, {epochs}": (rate * (1 + ("U" in epochs)), "")
+        for (method, solver), rate in BEST.items()
+        for epochs in EPOCHS
+    }
 
 
 def flat(accuracy: float) -> list[Outcome]:
     return [outcome([accuracy + seed / 1000] * 6) for seed in range(5)]
 
 
-def test_every_method_and_solver_has_a_grid_at_every_place() -> None:
+def test_every_method_solver_and_kind_of_work_has_a_grid_at_every_place() -> None:
     names = [grid.name for grid in heterogeneous.grids("quick")]
-    assert len(set(names)) == len(names) == len(BEDS["quick"]) * 2 * 2
-    assert set(CHOICES) < set(names) and heterogeneous.grids("full") == []
-    [grid] = [
-        grid for grid in heterogeneous.grids("quick") if grid.name == f"rate of FedNova, momentum, {PLACE}"
-    ]
+    assert len(set(names)) == len(names) == len(BEDS["quick"]) * 2 * 2 * 2
+    assert set(choices(PLACE)) < set(names) and heterogeneous.grids("full") == []
+    wanted = "rate of digits FedNova, momentum, E = 2"
+    [grid] = [grid for grid in heterogeneous.grids("quick") if grid.name == wanted]
     tried = grid.cell(0.08, "").algorithm.local
     assert (tried.lr, tried.momentum, tried.epochs) == (0.08, 0.9, 2)
 
 
 def test_fednova_has_fedavgs_rate_as_in_the_paper_and_its_own_in_cells_beside() -> None:
-    cells = {cell.name: cell for cell in heterogeneous.cells("quick", Results(choices=CHOICES))}
-    made = {name: cell.algorithm.local.lr for name, cell in cells.items() if PLACE in name}
-    for epochs in EPOCHS:
+    cells = heterogeneous.cells("quick", Results(choices=choices(PLACE)))
+    made = {cell.name: cell.algorithm.local.lr for cell in cells}
+    for epochs, factor in zip(EPOCHS, (1, 2), strict=True):
         for method in ("FedAvg", "FedNova"):
-            assert made[f"tuned digits {method}, SGD, {epochs}"] == 0.08
-            assert made[f"tuned digits {method}, momentum, {epochs}"] == 0.05
-        assert made[tuned.best(PLACE, "SGD", epochs)] == 0.02
-        assert made[tuned.best(PLACE, "momentum", epochs)] == 0.01
+            assert made[f"tuned digits {method}, SGD, {epochs}"] == factor * 0.08
+            assert made[f"tuned digits {method}, momentum, {epochs}"] == factor * 0.05
+        assert made[f"best digits FedNova, SGD, {epochs}"] == factor * 0.02
+        assert made[f"best digits FedNova, momentum, {epochs}"] == factor * 0.01
     assert made["digits FedNova, momentum, E = 2"] == 0.4 * 0.03
-    assert not any(name.startswith(("tuned synthetic", "best synthetic")) for name in cells)
+    assert not any(name.startswith(("tuned synthetic", "best synthetic")) for name in made)
+
+
+def test_figure_7_has_fedavgs_rate_on_its_right_and_fednovas_on_its_left() -> None:
+    known = Results(choices=choices(SYNTHETIC))
+    made = {cell.name: cell.algorithm.local for cell in heterogeneous.cells("quick", known)}
+    for method in ("FedAvg", "FedNova-prox", "FedProx, τ_eff = Σ p K"):
+        assert made[f"tuned {SYNTHETIC} {method}, proximal, E = 2"].lr == 0.08
+    assert made[f"best {SYNTHETIC} FedNova, hybrid momentum"].lr == 2 * 0.01 / 4
+    assert made[f"best {SYNTHETIC} FedNova, server momentum"].lr == 2 * 0.02 / 4
+    assert made[f"best {SYNTHETIC} FedNova-VR, momentum, E = 2"].lr == 0.01
+    ends = {name: flat(0.8 if "hybrid" in name else 0.7) for name in made if SYNTHETIC in name}
+    found = settled("quick", heterogeneous.findings("quick", results(ends)))
+    [hybrid] = [finding for finding in found if "hybrid" in finding.claim]
+    assert hybrid.comparisons[0].what.startswith(f"best {SYNTHETIC} FedNova, hybrid momentum above best")
 
 
 def test_a_claim_of_the_paper_is_judged_at_fedavgs_rate_and_ours_at_each_ones_own() -> None:
     """At the fixed rate FedNova is ahead, at FedAvg's it is behind, at its own it is ahead of FedAvg at FedAvg's."""
-    cells = heterogeneous.cells("quick", Results(choices=CHOICES))
+    cells = heterogeneous.cells("quick", Results(choices=choices(PLACE)))
     names = [cell.name for cell in cells if PLACE in cell.name and not cell.name.startswith("rates ")]
     ends = {name: 0.6 if "FedNova" in name else 0.5 for name in names}
     ends |= {name: 0.3 for name in names if name.startswith("tuned digits FedNova")}
@@ -73,5 +92,10 @@ def test_a_claim_of_the_paper_is_judged_at_fedavgs_rate_and_ours_at_each_ones_ow
 
 
 def test_the_rates_that_were_chosen_are_on_the_page() -> None:
-    [_, rates, _] = heterogeneous.tables("quick", Results(choices=CHOICES))
-    assert rates.rows == [("digits, FedAvg", "0.08", "0.05"), ("digits, FedNova", "0.02", "0.01")]
+    [_, rates, _] = heterogeneous.tables("quick", Results(choices=choices(PLACE)))
+    assert rates.rows == [
+        ("digits, FedAvg, E = 2", "0.08", "0.05"),
+        ("digits, FedAvg, E ~ U(2,5)", "0.16", "0.1"),
+        ("digits, FedNova, E = 2", "0.02", "0.01"),
+        ("digits, FedNova, E ~ U(2,5)", "0.04", "0.02"),
+    ]

@@ -69,7 +69,7 @@ def test_an_optimum_at_the_edge_extends_the_grid() -> None:
 
 
 def test_a_committed_search_is_resumed_with_the_settings_it_lacks(tmp_path) -> None:
-    """RatePair 4 and beyond were tried before: only those of the third other, and those past the new edge, are run."""
+    """Rates 4 and beyond were tried before: only those of the third other, and those past the new edge, are run."""
     before = GridSearch(grid())
     before.run(runner(8.0))
     write_choice(tmp_path, "quick", before)

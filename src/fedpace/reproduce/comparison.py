@@ -93,7 +93,7 @@ class Comparison:
 def above(results: Results, higher: str, lower: str, measure: Measure, what: str = "") -> Comparison:
     """One cell above another in a measure, seed by seed."""
     seeds, ours, theirs = _pairs(results, higher, lower, measure)
-    return Comparison(what or f"{higher} above {lower}", seeds, ours, theirs)
+    return Comparison(what or f"{results.label(higher)} above {results.label(lower)}", seeds, ours, theirs)
 
 
 def times(
@@ -101,7 +101,7 @@ def times(
 ) -> Comparison:
     """One cell has more than so many times what another has in a measure, seed by seed."""
     seeds, ours, theirs = _pairs(results, more, less, measure)
-    named = what or f"{more} above {factor:g} times {less}"
+    named = what or f"{results.label(more)} above {factor:g} times {results.label(less)}"
     return Comparison(named, seeds, ours, tuple(factor * value for value in theirs))
 
 
@@ -109,7 +109,9 @@ def as_good(
     results: Results, one: str, other: str, measure: Measure, margin: float = ACCURACY_MARGIN, what: str = ""
 ) -> Comparison:
     seeds, ours, theirs = _pairs(results, one, other, measure)
-    return Comparison(what or f"{one} as good as {other}", seeds, ours, theirs, margin)
+    return Comparison(
+        what or f"{results.label(one)} as good as {results.label(other)}", seeds, ours, theirs, margin
+    )
 
 
 def no_worse(
@@ -118,7 +120,9 @@ def no_worse(
     """One cell is not behind another by more than a margin."""
     seeds, ours, theirs = _pairs(results, one, other, measure)
     allowed = tuple(value - margin for value in theirs)
-    return Comparison(f"{one} above {other} less {margin:g}", seeds, ours, allowed)
+    return Comparison(
+        f"{results.label(one)} above {results.label(other)} less {margin:g}", seeds, ours, allowed
+    )
 
 
 def as_cheap(
@@ -126,7 +130,14 @@ def as_cheap(
 ) -> Comparison:
     """Two cells reach an accuracy at the same cost, up to ten percent."""
     seeds, ours, theirs = _pairs(results, one, other, to_target(target, cost))
-    return Comparison(f"{one} as cheap as {other}", seeds, ours, theirs, COST_MARGIN, ratio=True)
+    return Comparison(
+        f"{results.label(one)} as cheap as {results.label(other)}",
+        seeds,
+        ours,
+        theirs,
+        COST_MARGIN,
+        ratio=True,
+    )
 
 
 def cheaper(
@@ -134,7 +145,9 @@ def cheaper(
 ) -> Comparison:
     """One cell reaches an accuracy at a lower cost than another, as a ratio."""
     seeds, ours, theirs = _pairs(results, more, less, to_target(target, cost))
-    return Comparison(what or f"{less} before {more}", seeds, ours, theirs, ratio=True)
+    return Comparison(
+        what or f"{results.label(less)} before {results.label(more)}", seeds, ours, theirs, ratio=True
+    )
 
 
 def sized(
@@ -142,7 +155,7 @@ def sized(
 ) -> Comparison:
     """A measure of one cell is as large as a claimed number, up to a margin."""
     seeds, values, _ = _pairs(results, name, name, measure)
-    return Comparison(what or f"{name}: {size:g}", seeds, values, (size,) * len(seeds), margin)
+    return Comparison(what or f"{results.label(name)}: {size:g}", seeds, values, (size,) * len(seeds), margin)
 
 
 def training_loss(outcome: Outcome) -> float | None:

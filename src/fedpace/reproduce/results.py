@@ -46,10 +46,15 @@ class Results:
     cells: dict[str, Cell] = field(default_factory=dict)
     outcomes: dict[str, dict[int, Outcome]] = field(default_factory=dict)
     choices: Mapping[str, tuple[float, str]] = field(default_factory=dict)  # committed, by name of the grid
+    labels: Mapping[str, str] = field(default_factory=dict)  # of cells that stand in the place of others
 
     def add(self, cell: Cell, seed: int, outcome: Outcome) -> None:
         self.cells[cell.name] = cell
         self.outcomes.setdefault(cell.name, {})[seed] = outcome
+
+    def label(self, name: str) -> str:
+        """What a cell is called in evidence: the name under which it was run."""
+        return self.labels.get(name, name)
 
     def of(self, name: str) -> list[Outcome]:
         """The finished runs of a cell, by seed."""

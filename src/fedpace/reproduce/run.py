@@ -36,7 +36,7 @@ def pending(
 ) -> list[Job]:
     """What is still to be run, as far as is known by now; with `only`, of the cells that are called so.
 
-    Long cells of the quick edition, and those beside what is judged, are run only so: it is an edition of minutes.
+    Long cells of the quick edition, and those beside what is judged, are run only if `only` names them.
     """
     known = finished(experiment, edition, seeds, kept)
     tuned = {cell.name for grid in _tuned(experiment, edition, kept) for cell in grid.cells()}
@@ -63,9 +63,9 @@ def tune(
     jobs: int,
     told: Callable[[GridSearch], None],
     only: str | None = None,
-    begun: Callable[[Grid], GridSearch] = GridSearch,
+    start: Callable[[Grid], GridSearch] = GridSearch,
 ) -> None:
-    """Every grid on the seeds for tuning, as `begun`; `told` hears of each as it is decided.
+    """Every grid on the seeds for tuning; `start` begins or resumes its search, `told` hears of its choice.
 
     The settings of all grids are run together first: one grid alone would leave processes idle at its end.
     """
@@ -81,9 +81,9 @@ def tune(
         )
 
     if jobs > 1:
-        run(tuning_jobs(experiment, edition, kept, only, begun))
+        run(tuning_jobs(experiment, edition, kept, only, start))
     for grid in _grids(experiment, edition, only):
-        search = begun(grid)
+        search = start(grid)
         search.run(runner)
         told(search)
 
@@ -100,13 +100,13 @@ def tuning_jobs(
     edition: str,
     kept: FinishedRuns,
     only: str | None = None,
-    begun: Callable[[Grid], GridSearch] = GridSearch,
+    start: Callable[[Grid], GridSearch] = GridSearch,
 ) -> list[Job]:
     """The runs of a tuning, but for rates that it may add; each once, though grids may share it."""
     every = {
         kept.path(cell, seed): (cell, seed)
         for grid in _grids(experiment, edition, only)
-        for cell in begun(grid).untried().values()
+        for cell in start(grid).untried().values()
         for seed in grid.seeds
     }
     return [job for job in every.values() if kept.get(*job) is None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fedpace.reproduce.results import Results
@@ -13,12 +13,20 @@ def tuned(name: str) -> str:
 
 
 def at_tuned_rates(results: Results, names: Iterable[str]) -> Results:
-    """The tuned cells under the names of the others, if all of them were run; else the results as they are.
+    """The tuned cells in the place of the others, if all of them were run."""
+    return in_place_of(results, {name: tuned(name) for name in names})
 
-    So a tuned method is never compared with one that is not.
+
+def in_place_of(results: Results, better: Mapping[str, str]) -> Results:
+    """Other cells in the place of these, once all of them were run for as many seeds; else nothing changes.
+
+    So a tuned method is never compared with one that is not. Comparisons name the cells that they are about.
     """
-    best = {tuned(name): name for name in names}
-    if not results.have(*best):
+    if not all(len(results.of(own)) >= max(1, len(results.of(name))) for name, own in better.items()):
         return results
-    kept = {name: own for name, own in results.outcomes.items() if name not in best.values()}
-    return replace(results, outcomes={best.get(name, name): own for name, own in kept.items()})
+    return replace(
+        results,
+        outcomes=results.outcomes | {name: results.outcomes[own] for name, own in better.items()},
+        cells=results.cells | {name: results.cells[own] for name, own in better.items()},
+        labels={**results.labels, **better},
+    )

@@ -65,9 +65,13 @@ class Grid:
     def cells(self) -> list[Cell]:
         return list(self.settings().values())
 
+    def committed(self, known: Results) -> Setting | None:
+        """The choice that was made on seeds of its own; None before there is one."""
+        return known.choices.get(self.name)
+
     def chosen(self, known: Results) -> Cell | None:
         """The committed choice; without one the best on the first seed, or None while some have not been run."""
-        if (committed := known.choices.get(self.name)) is not None:
+        if (committed := self.committed(known)) is not None:
             return self.cell(*committed)
         cells = self.cells()
         if not known.have(*(cell.name for cell in cells)):
@@ -86,9 +90,9 @@ class GridSearch:
 
     def run(self, runner: Runner) -> Setting:
         """Try all settings; while the best has the smallest or largest rate, try one beyond it."""
-        self._try(self._begun, runner)
+        self._try(self._all_rates, runner)
         for _ in range(EXTENSIONS):
-            beyond = _beyond(self._begun, self.best[0])
+            beyond = _beyond(self._all_rates, self.best[0])
             if beyond is None or not self._try([beyond], runner):
                 break
         if self.grid.judged_rounds is not None:
@@ -107,7 +111,7 @@ class GridSearch:
         return bool(settings)
 
     def untried(self, rates: Sequence[float] | None = None) -> dict[Setting, Cell]:
-        every = self.grid.settings(self._begun if rates is None else rates)
+        every = self.grid.settings(self._all_rates if rates is None else rates)
         return {setting: cell for setting, cell in every.items() if setting not in self.merits}
 
     def _final(self, rounds: int, runner: Runner) -> None:
@@ -132,7 +136,7 @@ class GridSearch:
         }
 
     @property
-    def _begun(self) -> list[float]:
+    def _all_rates(self) -> list[float]:
         """The rates of the grid, and those that were added to it."""
         return sorted({*self.grid.rates, *self._rates})
 
@@ -160,8 +164,13 @@ class GridSearch:
             "seeds": list(self.grid.seeds),
             "real_seconds": round(self.real_seconds, 1),
             "at_the_edge": len(self.grid.rates) > 1 and _beyond(self._rates, rate) is not None,
-            "grid": _rows(self.merits),
+            "grid": [{**row, "key": self.key(row["rate"], row["other"])} for row in _rows(self.merits)],
         } | ({"finals": _rows(self.finals)} if self.finals else {})
+
+    def key(self, rate: float, other: str) -> str:
+        """Of a run of this setting: another task, length or rule has another."""
+        cell = self.grid.cell(rate, other)
+        return "" if cell is None else cell.key
 
 
 def _beyond(rates: Sequence[float], best: float) -> float | None:
@@ -204,12 +213,19 @@ def seeds_of_choices(folder: Path, edition: str) -> frozenset[int]:
 
 
 def resumed(grid: Grid, folder: Path, edition: str) -> GridSearch:
-    """A search that goes on from the committed one, if that was made on the same seeds: only new settings are tried."""
+    """A search that goes on from the committed one: only settings that it lacks are tried, and finals again.
+
+    It starts anew if that was made on other seeds; a setting is dropped that the grid no longer has, or has otherwise.
+    """
     row = _read(folder).get(edition, {}).get(grid.name)
     if row is None or tuple(row["seeds"]) != grid.seeds:
         return GridSearch(grid)
-    merits = {(tried["rate"], tried["other"]): _merit(tried["merit"]) for tried in row["grid"]}
-    return GridSearch(grid, merits, real_seconds=row["real_seconds"])
+    search = GridSearch(grid, real_seconds=row["real_seconds"])
+    for tried in row["grid"]:
+        rate, other = tried["rate"], tried["other"]
+        if other in grid.others and tried.get("key") in (None, search.key(rate, other)):
+            search.merits[rate, other] = _merit(tried["merit"])
+    return search
 
 
 def _merit(values: Sequence[float | None]) -> Merit:

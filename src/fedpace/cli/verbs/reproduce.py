@@ -144,10 +144,10 @@ def _tune(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace
         rate, other = search.best
         print(f"{search.grid.name}: rate {rate:g}{', ' + other if other else ''} ({path})")
 
-    tune(experiment, args.edition, kept, args.jobs, told, args.only, _begun(experiment, args))
+    tune(experiment, args.edition, kept, args.jobs, told, args.only, _start(experiment, args))
 
 
-def _begun(experiment: Reproduction, args: argparse.Namespace) -> Callable[[Grid], GridSearch]:
+def _start(experiment: Reproduction, args: argparse.Namespace) -> Callable[[Grid], GridSearch]:
     """How the search of a grid starts: anew, or from what is committed of it."""
     from fedpace.reproduce.tuning import GridSearch, resumed
 
@@ -162,7 +162,7 @@ def _say_cost(experiment: Reproduction, kept: FinishedRuns, args: argparse.Names
 
     what = f"{experiment.name} ({args.edition}){', tuning' if args.tune else ''}"
     todo = (
-        tuning_jobs(experiment, args.edition, kept, args.only, _begun(experiment, args))
+        tuning_jobs(experiment, args.edition, kept, args.only, _start(experiment, args))
         if args.tune
         else pending(experiment, args.edition, args.seeds, kept, args.only)
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
-    """At the printed rates; quick: the grids, every method at its choice, and the printed rates if asked for."""
+    """At the printed rates; quick: every method at its choice, and the printed rates if asked for."""
     printed = [cell(edition, name_of(method, alpha), method, alpha) for method, alpha in COMPARED]
     if edition == "full":
         return printed
@@ -40,7 +40,6 @@ def cells(edition: str, known: Results) -> list[Cell]:
     chosen = {where: rates for where in COMPARED if (rates := tuned_rates(*where, known)) is not None}
     return [
         *printed,
-        *(tried for grid in grids(edition) for tried in grid.cells()),
         *(cell(edition, tuned(name_of(*where)), *where, rates) for where, rates in chosen.items()),
         *two_bits.cells(),
     ]

@@ -42,7 +42,7 @@ PLACES = (*((slots, USUAL) for slots in EVERY), *(((20, 10), delays) for delays 
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
-    """At the printed rates; quick: the grids, both methods at their choices, and the printed rates if asked for."""
+    """At the printed rates; quick: both methods at their choices, and the printed rates if asked for."""
     places = [(method, *place) for place in PLACES for method in METHODS]
     printed = [_cell(edition, _name(*place), None, *place) for place in places]
     if edition == "full":
@@ -51,7 +51,6 @@ def cells(edition: str, known: Results) -> list[Cell]:
     chosen = {m: rates for m in METHODS if (rates := tuned_rates(m, ALPHA, known)) is not None}
     return [
         *printed,
-        *(tried for grid in grids(edition) for tried in grid.cells()),
         *(
             _cell(edition, tuned(_name(*place)), rates, *place)
             for place in places

@@ -15,6 +15,7 @@ from fedpace.reproduce.results import Results
 VARIANTS = ("none", "client", "server", "hybrid")  # where FedNova has momentum
 FEDPROX, TAU_EFF, NOVA_PROX = "FedAvg", "FedProx, τ_eff = Σ p K", "FedNova-prox"  # at proximal clients
 REDUCED = "FedNova-VR"  # Algorithm 2
+DRAWN = "E ~ U(2,5)"  # the work of Figure 7, left
 
 
 def first_rules(place: str, bed: Testbed) -> dict[str, Algorithm]:
@@ -32,10 +33,21 @@ def later_rules(place: str, bed: Testbed) -> dict[str, Algorithm]:
     }
 
 
+def proximal_names(place: str, epochs: str) -> list[str]:
+    """The cells of the right half."""
+    return [name_of(place, method, "proximal", epochs) for method in (FEDPROX, TAU_EFF, NOVA_PROX)]
+
+
+def momentum_names(place: str, epochs: str) -> list[str]:
+    """The cells of the left half that Figure 6 does not have, and variance reduction: all of them FedNova."""
+    reduced = name_of(place, REDUCED, "momentum", epochs)
+    return [reduced, *(variant(place, w) for w in ("server", "hybrid"))] if epochs == DRAWN else [reduced]
+
+
 def variant(place: str, where: str) -> str:
     """FedNova with momentum there; two of the four are cells that exist already."""
     solver = {"none": "SGD", "client": "momentum"}.get(where)
-    return name_of(place, "FedNova", solver, "E ~ U(2,5)") if solver else f"{place} FedNova, {where} momentum"
+    return name_of(place, "FedNova", solver, DRAWN) if solver else f"{place} FedNova, {where} momentum"
 
 
 def _nova_prox(epochs: str, bed: Testbed) -> Algorithm:
@@ -49,7 +61,7 @@ def _longer_prox(epochs: str, bed: Testbed) -> Algorithm:
 
 def _momentum(where: str, bed: Testbed) -> Algorithm:
     """Undamped server momentum, as in the paper's code; with the client rate that keeps the step size."""
-    work = bed.work("momentum" if where == "hybrid" else "SGD", "E ~ U(2,5)")
+    work = bed.work("momentum" if where == "hybrid" else "SGD", DRAWN)
     work["client_lr"] *= 0.25  # ten past updates add up on the server
     return algorithms.fednova(beta=RHO, nu=1.0, server_lr=1 / (1 - RHO), **work)
 

@@ -1,9 +1,10 @@
 """Local rates of the FedNova experiments: the paper's protocol, and each method at its own best.
 
 Appendix I: the rate is tuned "for FedAvg with each local solver separately", and "FedNova uses the same client learning
-rate as FedAvg". Claims of the paper are judged so (`tuned` cells). Best against best is a claim of ours: there FedNova
-has the rate that is best for FedNova (`best` cells). By the rule that cut the grid, both kinds of work have the rate
-that is best at E = 2. Proximal clients, whose runs are those of plain SGD, and Figure 7 keep the fixed rates.
+rate as FedAvg". Claims of the paper are judged so (`tuned` cells), with a grid that goes on past the paper's where the
+best rate is its largest. Best against best is a claim of ours: there FedNova has the rate that is best for FedNova
+(`best` cells), and so have the variants of FedNova that Figure 7 compares among themselves. Proximal clients have the
+rate of plain SGD.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import above, final_accuracy
 from fedpace.reproduce.experiment import OWN, Finding, Table, not_run
+from fedpace.reproduce.fednova import figure7
 from fedpace.reproduce.fednova.testbeds import (
     BEDS,
     EPOCHS,
@@ -22,11 +25,12 @@ from fedpace.reproduce.fednova.testbeds import (
     METHODS,
     Testbed,
     cell,
+    is_synthetic,
     name_of,
     rule,
 )
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.tuned_cells import at_tuned_rates, tuned
+from fedpace.reproduce.tuned_cells import at_tuned_rates, in_place_of, tuned
 from fedpace.reproduce.tuning import Grid
 from fedpace.reproduce.tuning import final_accuracy as tuned_accuracy
 
@@ -34,77 +38,103 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TUNED = ("SGD", "momentum")
-ROWS = tuple((method, solver, epochs) for method in METHODS for solver in TUNED for epochs in EPOCHS)
+ROWS = tuple((solver, epochs) for epochs in EPOCHS for solver in TUNED)
 
 
 def cells(known: Results) -> list[Cell]:
-    """The grids; both methods at FedAvg's best rates; FedNova at its own."""
-    found = [tried for grid in grids() for tried in grid.cells()]
-    for place, bed in BEDS["quick"].items():
-        if (of_fedavg := bed_at(place, "FedAvg", known)) is not None:
-            found += [cell(tuned(name_of(place, *row)), rule(*row, of_fedavg), bed) for row in ROWS]
-        if (own := bed_at(place, "FedNova", known)) is not None:
-            found += [
-                cell(best(place, *row[1:]), rule(*row, own), bed) for row in ROWS if row[0] == "FedNova"
-            ]
-    return found
+    """Both methods at FedAvg's best rates, FedNova at its own; on synthetic data Figure 7 as well."""
+    return [
+        made
+        for place in BEDS["quick"]
+        for epochs in EPOCHS
+        for made in (*_at_fedavgs(place, epochs, known), *_at_its_own(place, epochs, known))
+    ]
+
+
+def _at_fedavgs(place: str, epochs: str, known: Results) -> list[Cell]:
+    if (bed := bed_at(place, "FedAvg", epochs, known)) is None:
+        return []
+    rules = {name_of(place, m, s, epochs): rule(m, s, epochs, bed) for m in METHODS for s in TUNED}
+    if is_synthetic(place):
+        every = _figure7(place, bed) | {
+            name_of(place, "FedAvg", "proximal", epochs): rule("FedAvg", "proximal", epochs, bed)
+        }
+        rules |= {name: every[name] for name in figure7.proximal_names(place, epochs)}
+    return [cell(tuned(name), made, bed) for name, made in rules.items()]
+
+
+def _at_its_own(place: str, epochs: str, known: Results) -> list[Cell]:
+    if (bed := bed_at(place, "FedNova", epochs, known)) is None:
+        return []
+    rules = {name_of(place, "FedNova", s, epochs): rule("FedNova", s, epochs, bed) for s in TUNED}
+    if is_synthetic(place):
+        every = _figure7(place, bed)
+        rules |= {name: every[name] for name in figure7.momentum_names(place, epochs)}
+    return [cell(best(name), made, bed) for name, made in rules.items()]
+
+
+def _figure7(place: str, bed: Testbed) -> dict[str, Algorithm]:
+    return figure7.first_rules(place, bed) | figure7.later_rules(place, bed)
+
+
+def best(name: str) -> str:
+    return f"best {name}"
 
 
 def as_judged(results: Results) -> Results:
-    """At FedAvg's best rates, as in the paper, for every place where both methods were run there."""
+    """Figure 6 at FedAvg's best rates, as in the paper, for every place where both methods were run there."""
     for place in BEDS["quick"]:
-        results = at_tuned_rates(results, [name_of(place, *row) for row in ROWS])
+        results = at_tuned_rates(results, [name_of(place, m, *row) for m in METHODS for row in ROWS])
     return results
 
 
-def best(place: str, solver: str, epochs: str) -> str:
-    return f"best {name_of(place, 'FedNova', solver, epochs)}"
+def as_judged_in_figure7(results: Results, place: str) -> Results:
+    """Proximal clients at FedAvg's best rates, variants of FedNova at its own."""
+    names = [name for epochs in EPOCHS for name in figure7.proximal_names(place, epochs)]
+    own = [name for epochs in EPOCHS for name in figure7.momentum_names(place, epochs)]
+    own += [name_of(place, "FedNova", *row) for row in ROWS]
+    return in_place_of(results, {name: tuned(name) for name in names} | {name: best(name) for name in own})
 
 
 def grids() -> list[Grid]:
     """Of the quick edition; the full one has the paper's networks and rates."""
-    return [_grid(place, method, solver) for place in BEDS["quick"] for solver in TUNED for method in METHODS]
+    return [_grid(place, method, *row) for place in BEDS["quick"] for row in ROWS for method in METHODS]
 
 
-def _grid(place: str, method: str, solver: str) -> Grid:
+def _grid(place: str, method: str, solver: str, epochs: str) -> Grid:
     bed = BEDS["quick"][place]
+    name = name_of(place, method, solver, epochs)
 
     def tried(rate: float, _: str) -> Cell:
-        made = rule(method, solver, "E = 2", _with_rate(bed, solver, rate))
-        return replace(cell(f"rates {place} {method}, {solver}: {rate:g}", made, bed), seeds=1)
+        made = rule(method, solver, epochs, _with_rate(bed, solver, rate))
+        return replace(cell(f"rates {name}: {rate:g}", made, bed), seeds=1)
 
-    name = f"rate of {method}, {solver}, {place}"
-    return Grid(name, bed.tried, tried, tuned_accuracy(LAST))
+    return Grid(f"rate of {name}", bed.tried, tried, tuned_accuracy(LAST), seeds=bed.tuned_on)
 
 
 def _with_rate(bed: Testbed, solver: str, rate: float) -> Testbed:
     return replace(bed, momentum_rate=rate) if solver == "momentum" else replace(bed, rate=rate)
 
 
-def bed_at(place: str, method: str, known: Results) -> Testbed | None:
-    """With the rates that are best for a method; None while a grid has not been run."""
+def bed_at(place: str, method: str, epochs: str, known: Results) -> Testbed | None:
+    """With the rates that are best for a method and this work; None before they were tuned."""
     bed = BEDS["quick"][place]
     for solver in TUNED:
-        chosen = _grid(place, method, solver).chosen(known)
+        chosen = _grid(place, method, solver, epochs).committed(known)
         if chosen is None:
             return None
-        bed = _with_rate(bed, solver, float(chosen.name.split()[-1]))
+        bed = _with_rate(bed, solver, chosen[0])
     return bed
 
 
 def findings(results: Results) -> list[Finding]:
     """FedNova at its own rate against FedAvg at its own."""
-    return [
-        _own_rates(results, place, solver, epochs)
-        for place in BEDS["quick"]
-        for epochs in EPOCHS
-        for solver in TUNED
-    ]
+    return [_own_rates(results, place, *row) for place in BEDS["quick"] for row in ROWS]
 
 
 def _own_rates(results: Results, place: str, solver: str, epochs: str) -> Finding:
     claim = f"each at its own best rate FedNova ends above FedAvg, {solver}, {epochs}, {place}"
-    pair = (tuned(name_of(place, "FedAvg", solver, epochs)), best(place, solver, epochs))
+    pair = (tuned(name_of(place, "FedAvg", solver, epochs)), best(name_of(place, "FedNova", solver, epochs)))
     if not results.have(*pair):
         return not_run(claim, OWN)
     avg, nova = (results.final(name, last=LAST) for name in pair)
@@ -115,10 +145,11 @@ def _own_rates(results: Results, place: str, solver: str, epochs: str) -> Findin
 def tables(results: Results) -> list[Table]:
     """The rates that were chosen."""
     rows = [
-        (f"{place}, {method}", f"{bed.rate:g}", f"{bed.momentum_rate:g}")
+        (f"{place}, {method}, {epochs}", f"{bed.rate:g}", f"{bed.momentum_rate:g}")
         for place in BEDS["quick"]
         for method in METHODS
-        if (bed := bed_at(place, method, results)) is not None
+        for epochs in EPOCHS
+        if (bed := bed_at(place, method, epochs, results)) is not None
     ]
     return [Table("Local rates that were tuned", ("", *TUNED), rows)] if rows else []
 
@@ -126,16 +157,19 @@ def tables(results: Results) -> list[Table]:
 def pictures(results: Results) -> dict[str, Figure]:
     """FedAvg and FedNova at FedAvg's best rate, FedNova at its own; a row for each place that was run."""
     places = [
-        place for place in BEDS["quick"] if results.have(*(best(place, s, e) for s in TUNED for e in EPOCHS))
+        place
+        for place in BEDS["quick"]
+        if results.have(*(best(name_of(place, "FedNova", *row)) for row in ROWS))
     ]
     if not places:
         return {}
     with draw.style():
-        figure, grid = draw.sheet(4, len(places), width=3.6, sharey="row")
-        for row, place in zip(grid, places, strict=True):
-            for axes, (solver, epochs) in zip(row, ((s, e) for s in TUNED for e in EPOCHS), strict=True):
+        figure, grid = draw.sheet(len(ROWS), len(places), width=3.6, sharey="row")
+        for axes_of_place, place in zip(grid, places, strict=True):
+            for axes, (solver, epochs) in zip(axes_of_place, ROWS, strict=True):
                 shown = {m: tuned(name_of(place, m, solver, epochs)) for m in METHODS}
-                draw.curves(axes, results, shown | {"FedNova, its own rate": best(place, solver, epochs)})
+                shown["FedNova, its own rate"] = best(name_of(place, "FedNova", solver, epochs))
+                draw.curves(axes, results, shown)
                 draw.titled(axes, f"{place}, {solver}, {epochs}", "rounds", "", "lower right")
-            row[0].set_ylabel("test accuracy, %")
+            axes_of_place[0].set_ylabel("test accuracy, %")
     return {"tuned": figure}

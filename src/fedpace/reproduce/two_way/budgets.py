@@ -13,7 +13,7 @@ from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_run, not
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way.cells import BASELINES, DataSplit, where
-from fedpace.reproduce.two_way.tuned import BRIEF, FIGURES, brief, missing, ran
+from fedpace.reproduce.two_way.tuned import BRIEF, FIGURES, brief, missing, ran, tuned
 
 Cost = Callable[[Evaluation], float]
 
@@ -53,10 +53,12 @@ def rivals_at(results: Results, place: DataSplit, method: str, budget: float, co
     """The baselines tuned for about this budget: for ten rounds where it is spent by then, else for a whole run."""
     usual = ran(results, place, method, *BASELINES)
     short = {m: brief(place, m) for m in BASELINES}
-    return {
-        m: short[m] if results.have(short[m]) and budget <= budget_of(results, short[m], cost) else usual[m]
-        for m in BASELINES
-    }
+    is_small = (
+        usual[method] == tuned(place, method)
+        and results.have(*short.values())
+        and all(budget <= budget_of(results, name, cost) for name in short.values())
+    )
+    return short if is_small else {m: usual[m] for m in BASELINES}
 
 
 def seconds_on_a_link(clients: int) -> Cost:
@@ -92,7 +94,8 @@ def by_bytes(results: Results, place: DataSplit, method: str, figures: str) -> l
         measure = at_budget(budget, cost)
         names = {method: own, **rivals_at(results, place, method, budget, cost)}
         ends = ", ".join(f"{m} {results.spread(name, measure):.1f} %" for m, name in names.items())
-        tuned_for = f", rivals tuned for {BRIEF} rounds" if names["FedAvg"] == brief(place, "FedAvg") else ""
+        is_brief = names["FedAvg"] == brief(place, "FedAvg")
+        tuned_for = f", rivals tuned for {BRIEF} rounds" if is_brief else ""
         shown.append(f"after {budget / 1e6:.1f} MB {side}{tuned_for}: {ends}")
         better += [
             above(results, names[method], names[m], measure, f"{method} above {m}, bytes {side}")
@@ -113,7 +116,7 @@ def to_target(results: Results, place: DataSplit, method: str, figures: str) -> 
     names = ran(results, place, method, *BASELINES) | {
         f"{m} in {BRIEF} rounds": brief(place, m)
         for m in BASELINES
-        if results.to_target(brief(place, m), target, COSTS["up"]).reached
+        if results.to_target(brief(place, m), target, COSTS["up"]).values
     }
     fewer, shown = [], []
     for side, cost in COSTS.items():
