@@ -77,6 +77,12 @@ def test_the_cost_of_a_tuning_can_be_estimated(capsys, tmp_path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_tuning_that_is_committed_whole_has_nothing_left_to_run(capsys, tmp_path) -> None:
+    words = ["reproduce", "ca2fl-sensitivity", "--tune", "--extend", "--estimate"]
+    assert main([*words, "--out", str(RESULTS), "--keep", str(tmp_path)]) == 0
+    assert "ca2fl-sensitivity (quick), tuning: nothing to run" in capsys.readouterr().err
+
+
 def test_an_estimate_names_missing_data_and_goes_on(capsys, tmp_path, monkeypatch) -> None:
     def missing(what: object, seed: int) -> None:
         raise ConfigError("cifar10 is not downloaded")

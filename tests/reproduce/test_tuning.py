@@ -88,6 +88,16 @@ def test_a_committed_search_is_resumed_with_the_settings_it_lacks(tmp_path) -> N
     assert not anew.merits and not resumed(wider, tmp_path, "full").merits
 
 
+def test_a_setting_that_changed_or_went_is_tried_again_or_dropped(tmp_path) -> None:
+    before = GridSearch(grid())
+    before.run(runner(1.0))
+    write_choice(tmp_path, "quick", before)
+    fewer = resumed(replace(grid(), others=("",)), tmp_path, "quick")
+    assert {other for _, other in fewer.merits} == {""}
+    longer = replace(grid(), cell=lambda rate, other: replace(grid().cell(rate, other), rounds=7))
+    assert not resumed(longer, tmp_path, "quick").merits
+
+
 def test_a_target_that_was_missed_is_missed_when_the_search_is_resumed(tmp_path) -> None:
     def missed(todo: Sequence[tuple[Cell, int]]) -> Iterator[tuple[Cell, int, Outcome]]:
         yield from ((each, seed, outcome([0.1])) for each, seed in todo)

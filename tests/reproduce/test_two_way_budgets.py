@@ -203,6 +203,31 @@ def test_fewer_bytes_to_the_target_are_a_ratio_of_costs() -> None:
     assert verdict(80) is Verdict.CONTRADICTED
 
 
+def test_a_rival_tuned_for_few_rounds_counts_if_any_of_its_runs_gets_to_the_target() -> None:
+    """It is there after 3 rounds, FedBACA after 10; one seed of five does not get there and counts with 10."""
+
+    def runs(steps: int, missed: int = 0) -> list[Outcome]:
+        traffic = {"up": {"firing_rate": 0.5}}
+        found = [outcome([0.1] * steps + [0.9] * (10 + seed), traffic=traffic) for seed in range(5)]
+        return [outcome([0.1] * 10, traffic=traffic)] * missed + found[missed:]
+
+    def verdict(missed: int) -> Verdict:
+        made = {tuned(IID, method): runs(40) for method in BASELINES} | {tuned(IID, "FedBACA 1/8"): runs(10)}
+        made |= {brief(IID, method): runs(3, missed) for method in BASELINES}
+        return settled("quick", to_target(results(made), IID, "FedBACA 1/8", "Figure 2"))[0].verdict
+
+    assert verdict(0) is Verdict.CONTRADICTED
+    assert verdict(1) is Verdict.UNDECIDED
+    assert verdict(5) is Verdict.REPRODUCED
+
+
+def test_rivals_are_tuned_for_few_rounds_all_of_them_or_none() -> None:
+    made = at_place(IID, 0.5) | {brief(IID, "FedAvg"): [outcome([0.7] * 3)] * 5}
+    assert rivals_at(results(made), IID, "FedBACA 1/8", 15.0, COSTS["both ways"]) == {
+        m: tuned(IID, m) for m in BASELINES
+    }
+
+
 def test_seconds_on_a_link_are_training_and_one_clients_share_of_the_bytes() -> None:
     """Two steps of 15 bytes for three clients: 2 s, and 10 bytes at 125,000 bytes a second."""
     assert seconds_on_a_link(3)(outcome([0.1, 0.2]).points[-1]) == pytest.approx(2 + 10 / 125_000)
