@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.fednova import heterogeneous
 from fedpace.reproduce.fednova.testbeds import BEDS, EPOCHS
@@ -20,12 +23,21 @@ BEST = {
 }
 
 
-def choices(place: str) -> dict[str, tuple[float, str]]:
+def choices(place: str, factor: float = 1) -> dict[str, tuple[float, str]]:
     """Twice the rate where clients draw their epochs."""
     return {
-        f"rate of {place} {method}, {solver}, {epochs}": (rate * (1 + ("U" in epochs)), "")
+        f"rate of {place} {method}, {solver}, {epochs}": (factor * rate * (1 + ("U" in epochs)), "")
         for (method, solver), rate in BEST.items()
         for epochs in EPOCHS
+    }
+
+
+def choices_by_data_set() -> dict[str, tuple[float, str]]:
+    """Half the rate on every data set but the first."""
+    return {
+        name: rate
+        for seed in range(10)
+        for name, rate in choices(f"{SYNTHETIC} no. {seed}", 0.5 if seed else 1).items()
     }
 
 
@@ -35,8 +47,9 @@ def flat(accuracy: float) -> list[Outcome]:
 
 def test_every_method_solver_and_kind_of_work_has_a_grid_at_every_place() -> None:
     names = [grid.name for grid in heterogeneous.grids("quick")]
-    assert len(set(names)) == len(names) == len(BEDS["quick"]) * 2 * 2 * 2
-    assert set(choices(PLACE)) < set(names) and heterogeneous.grids("full") == []
+    assert len(set(names)) == len(names) == (len(BEDS["quick"]) - 1 + 10) * 2 * 2 * 2
+    assert set(choices(PLACE)) | set(choices_by_data_set()) < set(names)
+    assert heterogeneous.grids("full") == []
     wanted = "rate of digits FedNova, momentum, E = 2"
     [grid] = [grid for grid in heterogeneous.grids("quick") if grid.name == wanted]
     tried = grid.cell(0.08, "").algorithm.local
@@ -57,7 +70,7 @@ def test_fednova_has_fedavgs_rate_as_in_the_paper_and_its_own_in_cells_beside() 
 
 
 def test_figure_7_has_fedavgs_rate_on_its_right_and_fednovas_on_its_left() -> None:
-    known = Results(choices=choices(SYNTHETIC))
+    known = Results(choices=choices_by_data_set())
     made = {cell.name: cell.algorithm.local for cell in heterogeneous.cells("quick", known)}
     for method in ("FedAvg", "FedNova-prox", "FedProx, τ_eff = Σ p K"):
         assert made[f"tuned {SYNTHETIC} {method}, proximal, E = 2"].lr == 0.08
@@ -68,6 +81,27 @@ def test_figure_7_has_fedavgs_rate_on_its_right_and_fednovas_on_its_left() -> No
     found = settled("quick", heterogeneous.findings("quick", results(ends)))
     [hybrid] = [finding for finding in found if "hybrid" in finding.claim]
     assert hybrid.comparisons[0].what.startswith(f"best {SYNTHETIC} FedNova, hybrid momentum above best")
+
+
+def test_on_synthetic_data_the_rates_of_a_run_are_those_tuned_on_its_own_data_set() -> None:
+    every = choices_by_data_set()
+    [grid] = [g for g in heterogeneous.grids("quick") if g.name.endswith("no. 3 FedAvg, SGD, E = 2")]
+    tried, [plain, *_] = grid.cell(0.02, ""), heterogeneous.cells("quick", Results())
+    assert grid.seeds == (1000,) and tried is not None
+    assert loss_of(tried, 1000) == loss_of(plain, 3) != loss_of(plain, 1000)
+    made = {cell.name: cell for cell in heterogeneous.cells("quick", Results(choices=every))}
+    cell = made[f"tuned {SYNTHETIC} FedNova, SGD, E = 2"]
+    rates = [cell.algorithm_of(seed).local.lr for seed in range(10)]
+    assert rates == [0.08] + 9 * [0.04] and cell.seeds == 10
+    del every[f"rate of {SYNTHETIC} no. 7 FedAvg, SGD, E = 2"]
+    early = {cell.name for cell in heterogeneous.cells("quick", Results(choices=every))}
+    assert f"best {SYNTHETIC} FedNova, SGD, E = 2" in early and cell.name not in early
+
+
+def loss_of(cell: Cell, seed: int) -> float:
+    """Over all clients' data, at a point that is the same for all: other data have another."""
+    task = cell.task(seed)
+    return float(task.training_loss(np.linspace(-1, 1, task.layout.size)))  # type: ignore[attr-defined]
 
 
 def test_a_claim_of_the_paper_is_judged_at_fedavgs_rate_and_ours_at_each_ones_own() -> None:
@@ -99,3 +133,5 @@ def test_the_rates_that_were_chosen_are_on_the_page() -> None:
         ("digits, FedNova, E = 2", "0.02", "0.01"),
         ("digits, FedNova, E ~ U(2,5)", "0.04", "0.02"),
     ]
+    [_, rates, _] = heterogeneous.tables("quick", Results(choices=choices_by_data_set()))
+    assert rates.rows[0] == (f"{SYNTHETIC}, FedAvg, E = 2", "0.04 (9), 0.08 (1)", "0.025 (9), 0.05 (1)")

@@ -17,6 +17,7 @@ from fedpace.sim import Population
 from fedpace.vector import Layout, Vector, freeze
 
 FORMER = {"NamedTask": "Named", "CompressedModel": "Literal"}  # class names that keys once had
+LATER = (", by_seed=()", ", data_seed=None")  # fields that keys have only where they are set
 
 
 class TaskMaker(Protocol):
@@ -27,7 +28,11 @@ class TaskMaker(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One entry of a table: algorithm, task, length and stopping rules."""
+    """One entry of a table: algorithm, task, length and stopping rules.
+
+    Where every seed has data of its own and rates are tuned on each, `by_seed` has the algorithm of each seed, from
+    seed 0 on; `algorithm` is then the first of them.
+    """
 
     name: str
     algorithm: Algorithm
@@ -39,12 +44,16 @@ class Cell:
     stop_s: float | None = None  # virtual seconds after which the target counts as not reached
     seeds: int | None = None  # only the first so many seeds, for grids that choose a setting
     training_loss: bool = False  # also evaluated at the end, over all clients' data
+    by_seed: tuple[Algorithm, ...] = ()
     first_seed: int = field(default=0, repr=False)  # a judgement repeated on seeds that nobody has looked at
     # run only if --only names it: over ten minutes of a core, or beside what is judged
     by_name: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         require_count(self.rounds, "Cell.rounds")
+
+    def algorithm_of(self, seed: int) -> Algorithm:
+        return self.by_seed[seed] if self.by_seed else self.algorithm
 
     @property
     def key(self) -> str:
@@ -53,8 +62,10 @@ class Cell:
         return f"{words[:60]}-{hashlib.sha256(self._text().encode()).hexdigest()[:10]}"
 
     def _text(self) -> str:
-        """The repr under the class names of the first version, so that finished runs are found after a renaming."""
+        """The repr as the first version had it, so that finished runs are found after a renaming or a new field."""
         text = repr(self)
+        for unset in LATER:
+            text = text.replace(unset, "")
         for name, former in FORMER.items():
             text = text.replace(f"={name}(", f"={former}(")
         return text
@@ -65,15 +76,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class NamedTask:
-    """A data set over clients with a network on it, split anew for every seed."""
+    """A data set over clients with a network on it, drawn and split anew for every seed, or as one seed has it."""
 
     name: str
     partition: str
     model: str
     clients: int = 100
+    data_seed: int | None = None
 
     def __call__(self, seed: int) -> Task:
-        return _loaded(self, seed)
+        return _loaded(self, seed if self.data_seed is None else self.data_seed)
 
 
 @lru_cache(maxsize=1)

@@ -222,7 +222,7 @@ def _said_now_and_then(label: str) -> Progress:
 
 def _simulate(cell: Cell, task: object, seed: int, checkpoint: Checkpoints | None, rounds: int | None) -> Run:
     return simulate(
-        cell.algorithm,
+        cell.algorithm_of(seed),
         task,  # type: ignore[arg-type]
         cell.population,
         rounds=rounds or cell.rounds,

@@ -32,6 +32,7 @@ class Testbed:
     momentum_rate: float | None = None  # else two fifths of the other, as in the paper (0.05 and 0.02)
     tried: tuple[float, ...] = (0.005, 0.01, 0.02, 0.05, 0.08)  # rates of the paper's grid
     tuned_on: tuple[int, ...] = (1000, 1001, 1002, 1003)  # seeds: test sets are small
+    data_sets: int = 0  # so many, one for each seed, have rates of their own
 
     def work(self, solver: str, epochs: str) -> dict[str, Any]:
         with_momentum = 0.4 * self.rate if self.momentum_rate is None else self.momentum_rate
@@ -52,6 +53,8 @@ BEDS: Mapping[str, Mapping[str, Testbed]] = {
             100,
             4,
             tried=(0.005, 0.02, 0.08, 0.32),  # the paper has 0.02 here
+            tuned_on=(1000,),
+            data_sets=10,
         ),
         "digits": Testbed(NamedTask("digits", "dirichlet:0.1,min=10", "mlp", 16), 10, 0.03, 100, 4),
         "Fashion-MNIST": Testbed(
@@ -90,13 +93,14 @@ def rule(method: str, solver: str, epochs: str, bed: Testbed) -> Algorithm:
     return algorithms.fedavg(weighting="samples", **work)
 
 
-def cell(label: str, algorithm: Algorithm, bed: Testbed) -> Cell:
+def cell(label: str, algorithm: Algorithm, bed: Testbed, by_seed: tuple[Algorithm, ...] = ()) -> Cell:
     return Cell(
         name=label,
         algorithm=algorithm,
+        by_seed=by_seed,
         task=bed.task,
         rounds=bed.rounds,
         evaluate_every=bed.evaluate_every,
         training_loss=True,
-        seeds=bed.seeds,
+        seeds=len(by_seed) or bed.seeds,
     )

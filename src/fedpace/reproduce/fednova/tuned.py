@@ -4,11 +4,14 @@ Appendix I: the rate is tuned "for FedAvg with each local solver separately", an
 rate as FedAvg". Claims of the paper are judged so (`tuned` cells), with a grid that goes on past the paper's where the
 best rate is its largest. Best against best is a claim of ours: there FedNova has the rate that is best for FedNova
 (`best` cells), and so have the variants of FedNova that Figure 7 compares among themselves. Proximal clients have the
-rate of plain SGD.
+rate of plain SGD. Synthetic data are drawn anew for every seed, and the paper tunes on the data that it judges: there
+every data set has rates of its own, chosen on it by runs with another seed.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -47,30 +50,40 @@ def cells(known: Results) -> list[Cell]:
         made
         for place in BEDS["quick"]
         for epochs in EPOCHS
-        for made in (*_at_fedavgs(place, epochs, known), *_at_its_own(place, epochs, known))
+        for method, label, rules in (("FedAvg", tuned, _at_fedavgs), ("FedNova", best, _at_its_own))
+        for made in _cells(
+            label, place, [rules(place, epochs, bed) for bed in beds_at(place, method, epochs, known)]
+        )
     ]
 
 
-def _at_fedavgs(place: str, epochs: str, known: Results) -> list[Cell]:
-    if (bed := bed_at(place, "FedAvg", epochs, known)) is None:
+def _cells(label: Callable[[str], str], place: str, rules: Sequence[Mapping[str, Algorithm]]) -> list[Cell]:
+    """One for each name; where every data set has rates of its own, `rules` has one entry for each of them."""
+    if not rules:
         return []
+    bed = BEDS["quick"][place]
+    return [
+        cell(label(name), first, bed, tuple(each[name] for each in rules) if bed.data_sets else ())
+        for name, first in rules[0].items()
+    ]
+
+
+def _at_fedavgs(place: str, epochs: str, bed: Testbed) -> dict[str, Algorithm]:
     rules = {name_of(place, m, s, epochs): rule(m, s, epochs, bed) for m in METHODS for s in TUNED}
     if is_synthetic(place):
         every = _figure7(place, bed) | {
             name_of(place, "FedAvg", "proximal", epochs): rule("FedAvg", "proximal", epochs, bed)
         }
         rules |= {name: every[name] for name in figure7.proximal_names(place, epochs)}
-    return [cell(tuned(name), made, bed) for name, made in rules.items()]
+    return rules
 
 
-def _at_its_own(place: str, epochs: str, known: Results) -> list[Cell]:
-    if (bed := bed_at(place, "FedNova", epochs, known)) is None:
-        return []
+def _at_its_own(place: str, epochs: str, bed: Testbed) -> dict[str, Algorithm]:
     rules = {name_of(place, "FedNova", s, epochs): rule("FedNova", s, epochs, bed) for s in TUNED}
     if is_synthetic(place):
         every = _figure7(place, bed)
         rules |= {name: every[name] for name in figure7.momentum_names(place, epochs)}
-    return [cell(best(name), made, bed) for name, made in rules.items()]
+    return rules
 
 
 def _figure7(place: str, bed: Testbed) -> dict[str, Algorithm]:
@@ -98,11 +111,26 @@ def as_judged_in_figure7(results: Results, place: str) -> Results:
 
 def grids() -> list[Grid]:
     """Of the quick edition; the full one has the paper's networks and rates."""
-    return [_grid(place, method, *row) for place in BEDS["quick"] for row in ROWS for method in METHODS]
+    return [
+        _grid(own, bed, method, *row)
+        for place in BEDS["quick"]
+        for own, bed in _data_sets(place).items()
+        for row in ROWS
+        for method in METHODS
+    ]
 
 
-def _grid(place: str, method: str, solver: str, epochs: str) -> Grid:
+def _data_sets(place: str) -> dict[str, Testbed]:
+    """The place itself; where every seed draws other data, each data set by its number, which is its seed."""
     bed = BEDS["quick"][place]
+    numbered = {
+        f"{place} no. {seed}": replace(bed, task=replace(bed.task, data_seed=seed))
+        for seed in range(bed.data_sets)
+    }
+    return numbered or {place: bed}
+
+
+def _grid(place: str, bed: Testbed, method: str, solver: str, epochs: str) -> Grid:
     name = name_of(place, method, solver, epochs)
 
     def tried(rate: float, _: str) -> Cell:
@@ -116,15 +144,17 @@ def _with_rate(bed: Testbed, solver: str, rate: float) -> Testbed:
     return replace(bed, momentum_rate=rate) if solver == "momentum" else replace(bed, rate=rate)
 
 
-def bed_at(place: str, method: str, epochs: str, known: Results) -> Testbed | None:
-    """With the rates that are best for a method and this work; None before they were tuned."""
-    bed = BEDS["quick"][place]
-    for solver in TUNED:
-        chosen = _grid(place, method, solver, epochs).committed(known)
-        if chosen is None:
-            return None
-        bed = _with_rate(bed, solver, chosen[0])
-    return bed
+def beds_at(place: str, method: str, epochs: str, known: Results) -> list[Testbed]:
+    """With the rates that are best for a method and this work, on each data set; empty before all were tuned."""
+    made = []
+    for own, bed in _data_sets(place).items():
+        for solver in TUNED:
+            chosen = _grid(own, bed, method, solver, epochs).committed(known)
+            if chosen is None:
+                return []
+            bed = _with_rate(bed, solver, chosen[0])
+        made.append(bed)
+    return made
 
 
 def findings(results: Results) -> list[Finding]:
@@ -145,13 +175,25 @@ def _own_rates(results: Results, place: str, solver: str, epochs: str) -> Findin
 def tables(results: Results) -> list[Table]:
     """The rates that were chosen."""
     rows = [
-        (f"{place}, {method}, {epochs}", f"{bed.rate:g}", f"{bed.momentum_rate:g}")
+        (
+            f"{place}, {method}, {epochs}",
+            _listed(bed.rate for bed in beds),
+            _listed(bed.momentum_rate for bed in beds),
+        )
         for place in BEDS["quick"]
         for method in METHODS
         for epochs in EPOCHS
-        if (bed := bed_at(place, method, epochs, results)) is not None
+        if (beds := beds_at(place, method, epochs, results))
     ]
     return [Table("Local rates that were tuned", ("", *TUNED), rows)] if rows else []
+
+
+def _listed(rates: Iterable[float | None]) -> str:
+    """`0.02`; of several data sets with how many have each: `0.02 (3), 0.08 (7)`."""
+    found = Counter(f"{rate:g}" for rate in rates)
+    if found.total() == 1:
+        return next(iter(found))
+    return ", ".join(f"{rate} ({found[rate]})" for rate in sorted(found, key=float))
 
 
 def pictures(results: Results) -> dict[str, Figure]:
