@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from fedpace.errors import ConfigError
-from fedpace.reproduce import NAMES, evidence, experiment, page
+from fedpace.reproduce import EDITIONS, NAMES, evidence, experiment, page
 from fedpace.reproduce.comparison import Comparison, above, as_cheap, cheaper, no_worse, to_target
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Verdict, judged, not_run
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import read_choices
 
 from .conftest import outcome, results
 
@@ -229,3 +230,11 @@ def test_committed_verdicts_list_every_claim_of_their_experiment(name: str) -> N
     for edition, committed in evidence.read_verdicts(RESULTS / name).items():
         named = [found.claim for found in experiment(name).procedure.findings(edition, Results())]
         assert [claim for claim in named if claim not in {found.claim for found in committed}] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_committed_choices_are_those_of_grids_that_the_experiment_has(name: str) -> None:
+    """A choice of a grid that is gone would still keep its seeds from being judged: delete it from tuning.json."""
+    for edition in EDITIONS:
+        grids = {grid.name for grid in experiment(name).procedure.grids(edition)}
+        assert read_choices(RESULTS / name, edition).keys() <= grids

@@ -28,6 +28,8 @@ def size(network):
         ("mlp", (1, 8, 8), 65 * 32 + 33 * 10),
         ("cnn", GREY, 582_026),
         ("cnn", COLOUR, 878_538),
+        ("cnn:32", GREY, 582_026),
+        ("cnn:8", GREY, (25 + 1) * 8 + (25 * 8 + 1) * 16 + (256 + 1) * 128 + 129 * 10),
         ("cnn_ca2fl", COLOUR, 2_218_314),
         ("resnet18", COLOUR, 11_173_962),
         ("resnet20", COLOUR, 269_722),
@@ -101,7 +103,11 @@ def test_every_network_has_a_line_of_description():
     [
         ("mpl", GREY, "did you mean mlp. model must be one of .*; got 'mpl'"),
         ("mlp:x", GREY, "model must be a name, or mlp, .*, vgg11_gn with a width .mlp:64.; got 'mlp:x'"),
-        ("cnn:3", GREY, "model must be a name, or mlp, .*, vgg11_gn with a width .mlp:64.; got 'cnn:3'"),
+        (
+            "cnn_ca2fl:3",
+            GREY,
+            "model must be a name, or mlp, .*, vgg11_gn with a width .mlp:64.; got 'cnn_ca2fl:3'",
+        ),
         ("cnn", (1, 8, 8), r"model cnn does not fit inputs of shape \(1, 8, 8\) "),
         ("vgg11", GREY, r"model vgg11 does not fit inputs of shape \(1, 28, 28\) "),
     ],

@@ -55,7 +55,7 @@ OUTSIDE = {
 MODELS = {
     "softmax": "multinomial logistic regression: convex",
     "mlp": "one hidden layer: 784-200-10, on digits 64-32-10; mlp:64 for another width",
-    "cnn": "DeFedAvg's: 5x5 convolutions of 32 and 64 channels, 512 units",
+    "cnn": "DeFedAvg's: 5x5 convolutions of 32 and 64 channels, 512 units; cnn:8 for a quarter of each",
     "cnn_ca2fl": "CA2FL's: padded 5x5 convolutions, 512 and 128 units",
     "resnet18": "ResNet-18 for small images, BatchNorm; resnet18_gn with GroupNorm",
     "resnet20": "ResNet-20 for small images, BatchNorm; resnet20_gn with GroupNorm",

@@ -52,7 +52,7 @@ BEDS: Mapping[str, Mapping[str, Testbed]] = {
             0.001,
             100,
             4,
-            tried=(0.005, 0.02, 0.08, 0.32),  # the paper has 0.02 here
+            tried=(0.000313, 0.00125, 0.005, 0.02, 0.08, 0.32),  # the paper has 0.02 here
             tuned_on=(1000,),
             data_sets=10,
         ),

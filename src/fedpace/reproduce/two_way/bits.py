@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tuning import Grid
 from fedpace.reproduce.two_way import cells as two_way_cells
+from fedpace.reproduce.two_way import cnn
 from fedpace.reproduce.two_way import tuned as two_way_tuned
 from fedpace.reproduce.two_way.cells import (
     BASELINES,
@@ -38,11 +39,13 @@ SHOWN_TUNED = ("FedAvg", "FedAdam", "FedAMS", "FedCAMS 1/8", "FedACA 1/8", "FedB
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
-    return [*two_way_cells.cells(edition, known), *two_way_tuned.cells(edition, known)]
+    small = cnn.cells(known) if edition == "quick" else []
+    return [*two_way_cells.cells(edition, known), *two_way_tuned.cells(edition, known), *small]
 
 
 def grids(edition: str) -> list[Grid]:
-    return [*two_way_cells.grids(edition), *two_way_tuned.grids(edition)]
+    small = cnn.grids() if edition == "quick" else []
+    return [*two_way_cells.grids(edition), *two_way_tuned.grids(edition), *small]
 
 
 def tables(edition: str, results: Results) -> list[Table]:
@@ -61,7 +64,7 @@ def tables(edition: str, results: Results) -> list[Table]:
             ),
             [_line(results, m, name) for m, name in _ran(results, place).items()],
         )
-        for place in EVERYWHERE
+        for place in (*EVERYWHERE, *cnn.PLACES.values())
         if _ran(results, place)
     ]
 
@@ -111,14 +114,25 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
 
 def _tuned_pictures(results: Results) -> dict[str, Figure]:
     """Each method at its own best, where all of them were run."""
-    places = [place for place in PLACES if results.have(*(tuned(place, method) for method in SHOWN_TUNED))]
-    if not places:
-        return {}
-    figure, grid = draw.sheet(2, len(places) // 2, width=6.0, height=4.0)
-    for axes, place in zip(grid.flat, places, strict=True):
-        best = {f"{method}, tuned": tuned(place, method) for method in SHOWN_TUNED}
-        _against_bytes(axes, results, place, best)
-    return {"tuned": figure}
+    sheets: dict[str, Mapping[DataSplit, Sequence[str]]] = {
+        "tuned": dict.fromkeys(PLACES, SHOWN_TUNED),
+        "cnn": {place: tuple(cnn.CHOSEN[split]) for split, place in cnn.PLACES.items()},
+    }
+    return {name: drawn for name, shown in sheets.items() if (drawn := _sheet(results, shown)) is not None}
+
+
+def _sheet(results: Results, shown: Mapping[DataSplit, Sequence[str]]) -> Figure | None:
+    best = {
+        place: {f"{method}, tuned": tuned(place, method) for method in methods}
+        for place, methods in shown.items()
+    }
+    ran = {place: cells for place, cells in best.items() if results.have(*cells.values())}
+    if not ran:
+        return None
+    figure, grid = draw.sheet(2, (len(ran) + 1) // 2, width=6.0, height=4.0)
+    for axes, (place, cells) in zip(grid.flat, ran.items(), strict=False):
+        _against_bytes(axes, results, place, cells)
+    return figure
 
 
 def _against_bytes(axes: Axes, results: Results, place: DataSplit, cells: Mapping[str, str]) -> None:

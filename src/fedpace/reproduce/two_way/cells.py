@@ -15,14 +15,17 @@ from fedpace.reproduce.tuning import Grid, final_accuracy
 
 PARTITION = {"iid": "iid", "non-iid": "shards:2"}
 DATA = {"Fashion-MNIST": "fashion-mnist", "MNIST": "mnist"}
+CNN = "CNN"
+NETWORKS = {"": "mlp:64", CNN: "cnn:8"}
 
 
 class DataSplit(NamedTuple):
-    """Where methods are compared; half of the clients in a round unless it says otherwise."""
+    """Where methods are compared; half of the clients in a round and an MLP unless it says otherwise."""
 
     data: str
     split: str
     participation: str = ""
+    network: str = ""
 
 
 PLACES: tuple[DataSplit, ...] = tuple(DataSplit(data, split) for data in DATA for split in PARTITION)
@@ -163,7 +166,7 @@ def cell_at(edition: str, label: str, place: DataSplit, rule: Algorithm, seeds: 
     return Cell(
         name=label,
         algorithm=rule,
-        task=NamedTask(DATA[place.data], PARTITION[place.split], "mlp:64", scale.clients),
+        task=NamedTask(DATA[place.data], PARTITION[place.split], NETWORKS[place.network], scale.clients),
         rounds=scale.rounds,
         evaluate_every=scale.evaluate_every,
         seeds=seeds,

@@ -12,6 +12,7 @@ from fedpace.reproduce.comparison import Comparison, above, cheaper, final_accur
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_run, not_tested
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
+from fedpace.reproduce.two_way import cnn
 from fedpace.reproduce.two_way.budgets import (
     COSTS,
     TARGETS,
@@ -61,8 +62,31 @@ def findings(edition: str, results: Results) -> list[Finding]:
     timed = [at_equal_seconds(results, place, "FedBACA 1/8", clients) for place in SHOWN]
     checks = (_fewest, _aa, _threshold, _fedcams, _both_ways, _literal, _lazy, _tiny)
     own = [check(results, place) for check in checks for place in SHOWN]
-    cnn = not_run("the same with a CNN (Figures 1-4, 13-20)", "said of Figures 1-4", "a CNN takes hours.")
-    return [*published, *own, *timed, cnn]
+    return [*published, *own, *timed, *(_with_a_cnn(results) if edition == "quick" else [_no_cnn()])]
+
+
+def _with_a_cnn(results: Results) -> list[Finding]:
+    """The figures that the text is about."""
+    by_method = {"FedNLAA": NLA, "FedACA 1/8": AA, "FedBACA 1/8": AA}
+    return [
+        *(
+            finding
+            for split, place in cnn.PLACES.items()
+            for method in cnn.judged(split)
+            for finding in by_bytes(results, place, method, by_method[method])
+        ),
+        _especially(results, cnn.PLACES["non-iid"]),
+        not_run(
+            "the same with a CNN on MNIST, and with all clients (Figures 13-16, 18, 20)",
+            "captions only",
+            "another hour for each.",
+        ),
+    ]
+
+
+def _no_cnn() -> Finding:
+    why = "a CNN takes hours; the quick edition has a small one."
+    return not_run("the same with a CNN (Figures 1-4, 13-20)", "said of Figures 1-4", why)
 
 
 def accuracy(results: Results, place: DataSplit, method: str) -> SeedSpread:

@@ -22,6 +22,7 @@ from fedpace.reproduce.results import Results
 from fedpace.reproduce.tuning import Grid, final_accuracy
 from fedpace.reproduce.two_way.cells import (
     BASELINES,
+    CNN,
     DATA,
     EIGHT,
     LAST,
@@ -39,11 +40,14 @@ EVERYWHERE: tuple[DataSplit, ...] = (
     *PLACES,
     *(DataSplit(data, split, ALL) for data in DATA for split in PARTITION),
 )
-FIGURES = {  # the paper's, with an MLP
+FIGURES = {  # the paper's
     DataSplit(data, split, participation): f"Figure {first + 2 * at + (participation == ALL)}"
     for data, first in {"MNIST": 5, "Fashion-MNIST": 9}.items()
     for at, split in enumerate(PARTITION)
     for participation in ("", ALL)
+} | {
+    DataSplit("Fashion-MNIST", "iid", network=CNN): "Figures 1, 2",
+    DataSplit("Fashion-MNIST", "non-iid", network=CNN): "Figures 3, 4",
 }
 SERVER_RATES = (0.03, 0.1, 0.3)  # for eps = 1e-3
 SMALLER = {1e-3: 1.0, 1e-7: 0.1}  # factor of the rates by eps: below 1e-5 or so steps adapt, and are larger
@@ -73,17 +77,17 @@ def cells(edition: str, known: Results) -> list[Cell]:
     return [
         *(cell for grid in grids(edition) for cell in grid.cells()),
         *(
-            cell_at(edition, tuned(place, method), place, rule)
+            cell_at(edition, tuned(place, method), place, made)
             for place in EVERYWHERE
             for method in TUNED
-            if (rule := _chosen(every[place.split, method], place, known)) is not None
+            if (made := _chosen(every[place.split, method], place, known)) is not None
         ),
         *(
-            _brief(cell_at(edition, brief(place, method), place, rule))
+            _brief(cell_at(edition, brief(place, method), place, made))
             for place in EVERYWHERE
             for method in BASELINES
             if (grid := short.get((place.split, method))) is not None
-            and (rule := _chosen(grid, place, known)) is not None
+            and (made := _chosen(grid, place, known)) is not None
         ),
     ]
 
@@ -100,22 +104,24 @@ def _grid(edition: str, split: str, method: str) -> Grid:
 
     def cell(rate: float, others: str) -> Cell:
         label = f"grid {tuned(place, method)}, rate {rate:g}{others}"
-        return replace(cell_at(edition, label, place, _rule(edition, method, rate, others)), seeds=1)
+        return replace(cell_at(edition, label, place, rule(edition, method, rate, others)), seeds=1)
 
     rates = PLAIN if method == "FedAvg" else SERVER_RATES
     return Grid(tuned(place, method), rates, cell, final_accuracy(LAST), _others(method))
 
 
 def _brief_grid(split: str, method: str) -> Grid:
+    return in_few_rounds(_grid("quick", split, method), brief(DataSplit("Fashion-MNIST", split), method))
+
+
+def in_few_rounds(usual: Grid, name: str) -> Grid:
     """The same settings, by what they reach in a few rounds."""
-    usual = _grid("quick", split, method)
 
     def cell(rate: float, others: str) -> Cell | None:
         made = usual.cell(rate, others)
         return None if made is None else _brief(replace(made, name=f"{made.name}, {BRIEF} rounds"))
 
-    place = DataSplit("Fashion-MNIST", split)
-    return replace(usual, name=brief(place, method), cell=cell, merit=final_accuracy(2))
+    return replace(usual, name=name, cell=cell, merit=final_accuracy(2))
 
 
 def _brief(cell: Cell) -> Cell:
@@ -130,7 +136,7 @@ def _others(method: str) -> tuple[str, ...]:
     return tuple(f", eps {eps:g}, b1 {b1:g}{tau}" for eps in SMALLER for b1 in MOMENTA for tau in thresholds)
 
 
-def _rule(edition: str, method: str, rate: float, others: str) -> Algorithm:
+def rule(edition: str, method: str, rate: float, others: str) -> Algorithm:
     given = {word: float(value) for word, value in (part.split() for part in others.split(", ")[1:])}
     work: dict[str, Any] = SCALES[edition].work
     if method == "FedAvg":

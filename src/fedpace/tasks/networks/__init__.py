@@ -36,8 +36,8 @@ IMAGES: Mapping[str, Builder] = {
 }
 FEATURES: Mapping[str, Builder] = {"softmax": softmax, "mlp": mlp}
 TEXT: Mapping[str, Builder] = {"gru": gru, "transformer": transformer}
-# take a width: of the hidden layer (mlp:64), of the first convolution (vgg11:16)
-SIZED = ("mlp", "gru", "transformer", "vgg11", "vgg11_bn", "vgg11_gn")
+# take a width: of the hidden layer (mlp:64), of the first convolution (cnn:8, vgg11:16)
+SIZED = ("mlp", "cnn", "gru", "transformer", "vgg11", "vgg11_bn", "vgg11_gn")
 
 
 def build(model: str, fitting: Mapping[str, Builder], shape: Shape, classes: int, seed: int) -> nn.Module:

@@ -1,0 +1,83 @@
+"""The CNN of the bidirectional paper, small: Figures 1 to 4 on Fashion-MNIST with half of the clients in a round.
+
+Grids are cut by two rules. Server rates are tuned for every method, on one seed; eps, b1 and the threshold are those
+that the MLP's grid chose on the same split (`CHOSEN`, compared with its `tuning.json` by a test). Methods are run
+whose rule fires with the MLP at that choice: on iid data that leaves FedBACA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import Grid, final_accuracy
+from fedpace.reproduce.two_way.cells import BASELINES, CNN, LAST, PARTITION, DataSplit, cell_at
+from fedpace.reproduce.two_way.tuned import PLAIN, SERVER_RATES, brief, in_few_rounds, rule, tuned
+
+ROUNDS = 40
+SEEDS = (1000,)
+PLACES = {split: DataSplit("Fashion-MNIST", split, network=CNN) for split in PARTITION}
+CHOSEN: Mapping[str, Mapping[str, str]] = {
+    "iid": {
+        "FedAvg": "",
+        "FedAdam": ", eps 0.001, b1 0.9",
+        "FedAMS": ", eps 1e-07, b1 0.9",
+        "FedBACA 1/8": ", eps 0.001, b1 0, tau 1.2",
+    },
+    "non-iid": {
+        "FedAvg": "",
+        "FedAdam": ", eps 1e-07, b1 0.9",
+        "FedAMS": ", eps 1e-07, b1 0.9",
+        "FedNLAA": ", eps 1e-07, b1 0.9, tau 0.3",
+        "FedACA 1/8": ", eps 1e-07, b1 0.9, tau 1.2",
+        "FedBACA 1/8": ", eps 1e-07, b1 0.9, tau 1.5",
+    },
+}
+CHOSEN_FOR_FEW_ROUNDS: Mapping[str, Mapping[str, str]] = {
+    "iid": {"FedAvg": "", "FedAdam": ", eps 1e-07, b1 0.9", "FedAMS": ", eps 1e-07, b1 0.9"},
+    "non-iid": {"FedAvg": "", "FedAdam": ", eps 1e-07, b1 0.9", "FedAMS": ", eps 1e-07, b1 0"},
+}
+
+
+def judged(split: str) -> list[str]:
+    """The paper's methods that are run on a split."""
+    return [method for method in CHOSEN[split] if method not in BASELINES]
+
+
+def grids() -> list[Grid]:
+    return [
+        *(_grid(split, method) for split in PLACES for method in CHOSEN[split]),
+        *(_few_rounds(split, method) for split in PLACES for method in BASELINES),
+    ]
+
+
+def cells(known: Results) -> list[Cell]:
+    """The grids; then every method at its choice."""
+    return [
+        *(cell for grid in grids() for cell in grid.cells()),
+        *(
+            replace(chosen, name=grid.name, seeds=None)
+            for grid in grids()
+            if (chosen := grid.chosen(known)) is not None
+        ),
+    ]
+
+
+def _grid(split: str, method: str) -> Grid:
+    place = PLACES[split]
+
+    def cell(rate: float, others: str) -> Cell:
+        label = f"grid {tuned(place, method)}, rate {rate:g}{others}"
+        made = cell_at("quick", label, place, rule("quick", method, rate, others), seeds=1)
+        return replace(made, rounds=ROUNDS, by_name=True)  # all of them together take two hours of a core
+
+    rates = PLAIN if method == "FedAvg" else SERVER_RATES
+    others = (CHOSEN[split][method],)
+    return Grid(tuned(place, method), rates, cell, final_accuracy(LAST), others, seeds=SEEDS)
+
+
+def _few_rounds(split: str, method: str) -> Grid:
+    usual, others = _grid(split, method), (CHOSEN_FOR_FEW_ROUNDS[split][method],)
+    return replace(in_few_rounds(usual, brief(PLACES[split], method)), others=others)

@@ -1,0 +1,62 @@
+"""The bidirectional paper's claims with a small CNN: what its grids take over from the MLP's, and what is judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from fedpace.reproduce.experiment import Verdict
+from fedpace.reproduce.judgement import settled
+from fedpace.reproduce.results import Results
+from fedpace.reproduce.two_way import bits, cnn
+from fedpace.reproduce.two_way.cells import BASELINES, DataSplit
+from fedpace.reproduce.two_way.tuned import brief, tuned
+
+from .conftest import outcome, results
+
+COMMITTED = Path(__file__).parents[2] / "docs/results/two-way-bits/tuning.json"
+CHOICES = {grid.name: (grid.rates[0], grid.others[0]) for grid in cnn.grids()}
+
+
+def test_everything_but_the_server_rate_is_what_the_mlp_chose() -> None:
+    choices = json.loads(COMMITTED.read_text())["quick"]
+    for split in cnn.PLACES:
+        place = DataSplit("Fashion-MNIST", split)
+        for method, other in cnn.CHOSEN[split].items():
+            assert choices[tuned(place, method)]["other"] == other
+        for method, other in cnn.CHOSEN_FOR_FEW_ROUNDS[split].items():
+            assert choices[brief(place, method)]["other"] == other
+
+
+def test_its_cells_have_a_cnn_and_run_only_by_name() -> None:
+    cells = {cell.name: cell for cell in cnn.cells(Results(choices=CHOICES))}
+    assert {cell.task.model for cell in cells.values()} == {"cnn:8"}
+    assert all(cell.by_name for cell in cells.values())
+    non_iid = cnn.PLACES["non-iid"]
+    judged = [cells[tuned(non_iid, method)] for method in cnn.CHOSEN["non-iid"]]
+    assert {(cell.rounds, cell.seeds) for cell in judged} == {(40, None)}
+    assert {cells[brief(non_iid, method)].rounds for method in BASELINES} == {10}
+    assert cells[tuned(non_iid, "FedBACA 1/8")].algorithm.up.tau == 1.5
+    assert set(cells) <= {cell.name for cell in bits.cells("quick", Results(choices=CHOICES))}
+    assert not any("CNN" in cell.name for cell in bits.cells("full", Results(choices=CHOICES)))
+
+
+def test_on_iid_data_only_the_method_is_judged_whose_rule_fires_with_the_mlp() -> None:
+    assert cnn.judged("iid") == ["FedBACA 1/8"]
+    assert cnn.judged("non-iid") == ["FedNLAA", "FedACA 1/8", "FedBACA 1/8"]
+
+
+def test_rivals_at_the_budget_of_compressed_uploads_are_those_tuned_for_few_rounds() -> None:
+    """They are ahead at the settings of a whole run and behind at those of few rounds, which decide here."""
+    place = cnn.PLACES["iid"]
+    fired = {"up": {"firing_rate": 0.1}, "down": {}}
+    ends = {
+        tuned(place, "FedBACA 1/8"): [outcome([0.5, 0.7 + seed / 100], traffic=fired) for seed in range(5)]
+    }
+    for method in BASELINES:
+        ends[tuned(place, method)] = [outcome([0.9, 0.9]) for _ in range(5)]
+        ends[brief(place, method)] = [outcome([0.4, 0.6]) for _ in range(5)]
+    found = settled("quick", bits.findings("quick", results(ends)))
+    [row] = [f for f in found if f.claim.endswith("(Fashion-MNIST, iid, CNN)") and "FedBACA" in f.claim]
+    assert row.verdict is Verdict.REPRODUCED and "rivals tuned for 10 rounds" in row.ours
+    assert row.family == "Figures 1, 2"
