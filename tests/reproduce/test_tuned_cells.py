@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fedpace.reproduce.comparison import above, final_accuracy
 from fedpace.reproduce.tuned_cells import at_tuned_rates, tuned
 
@@ -20,6 +22,13 @@ def test_tuned_cells_stand_in_only_once_all_have_as_many_seeds() -> None:
     assert at_tuned_rates(some, plain) is some
     assert at_tuned_rates(few, plain) is few
     assert at_tuned_rates(whole, plain).final("other").mean == whole.final(tuned("other")).mean
+
+
+def test_a_tuned_cell_that_has_so_many_seeds_is_not_asked_for_more() -> None:
+    known = results({"one": runs(0.5, 4), tuned("one"): runs(0.7, 3)})
+    assert at_tuned_rates(known, ["one"]) is known
+    known.cells[tuned("one")] = replace(known.cells[tuned("one")], seeds=3)
+    assert len(at_tuned_rates(known, ["one"]).of("one")) == 3
 
 
 def test_a_comparison_names_the_cells_that_were_run() -> None:

@@ -21,8 +21,8 @@ from fedpace.reproduce.two_way.budgets import (
 from fedpace.reproduce.two_way.cells import BASELINES, METHODS, DataSplit
 from fedpace.reproduce.two_way.tuned import (
     ALL,
-    BRIEF,
     EVERYWHERE,
+    FEW_ROUNDS,
     FIGURES,
     TUNED,
     brief,
@@ -79,7 +79,7 @@ def test_every_method_of_a_comparison_is_tuned_with_the_same_grid() -> None:
 
 
 def test_baselines_are_tuned_for_few_rounds_too_by_what_they_reach_in_them() -> None:
-    short = {grid.name: grid for grid in grids("quick") if grid.name.endswith(f", {BRIEF} rounds")}
+    short = {grid.name: grid for grid in grids("quick") if grid.name.endswith(f", {FEW_ROUNDS['']} rounds")}
     assert list(short) == [
         brief(DataSplit("Fashion-MNIST", s), m) for s in ("iid", "non-iid") for m in BASELINES
     ]
@@ -87,7 +87,7 @@ def test_baselines_are_tuned_for_few_rounds_too_by_what_they_reach_in_them() -> 
         (10, 1)
     }
     judged = {cell.name: cell for cell in cells("quick", Results(choices=CHOICES))}
-    assert all(judged[brief(place, m)].rounds == BRIEF for place in EVERYWHERE for m in BASELINES)
+    assert all(judged[brief(place, m)].rounds == 10 for place in EVERYWHERE for m in BASELINES)
 
 
 def test_first_models_are_sent_whole_by_all_methods_or_none() -> None:

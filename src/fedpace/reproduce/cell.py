@@ -12,7 +12,7 @@ import numpy as np
 
 from fedpace.algorithm import Algorithm
 from fedpace.compute import Request, Task
-from fedpace.errors import require_count
+from fedpace.errors import ConfigError, require_count
 from fedpace.sim import Population
 from fedpace.vector import Layout, Vector, freeze
 
@@ -42,7 +42,9 @@ class Cell:
     evaluate_every: int | str | None = 10
     stop_at: float | None = None  # target accuracy at which the run ends
     stop_s: float | None = None  # virtual seconds after which the target counts as not reached
-    seeds: int | None = None  # only the first so many seeds, for grids that choose a setting
+    seeds: int | None = (
+        None  # only the first so many: of grids that choose a setting, or that have one by seed
+    )
     training_loss: bool = False  # also evaluated at the end, over all clients' data
     by_seed: tuple[Algorithm, ...] = ()
     first_seed: int = field(default=0, repr=False)  # a judgement repeated on seeds that nobody has looked at
@@ -51,6 +53,14 @@ class Cell:
 
     def __post_init__(self) -> None:
         require_count(self.rounds, "Cell.rounds")
+        if self.by_seed and (self.algorithm, self.seeds, self.first_seed) != (
+            self.by_seed[0],
+            len(self.by_seed),
+            0,
+        ):
+            raise ConfigError(
+                "a Cell with by_seed must have its first as algorithm, as many seeds, and begin at seed 0"
+            )
 
     def algorithm_of(self, seed: int) -> Algorithm:
         return self.by_seed[seed] if self.by_seed else self.algorithm

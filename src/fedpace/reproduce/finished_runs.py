@@ -37,7 +37,7 @@ class FinishedRuns:
         return cls((root or home() / "reproduce") / experiment / edition, choices or {}, tuned_on, committed)
 
     def seeds(self, cell: Cell, wanted: int) -> list[int]:
-        """The seeds a cell is run for: the first ones of a grid; else those that chose no setting."""
+        """The seeds a cell is run for: its first ones where it has so many; else those that chose no setting."""
         if cell.seeds is not None:
             return list(range(min(wanted, cell.seeds)))
         fresh = (seed for seed in itertools.count(cell.first_seed) if seed not in self.tuned_on)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -18,11 +19,11 @@ def at_tuned_rates(results: Results, names: Iterable[str]) -> Results:
 
 
 def in_place_of(results: Results, better: Mapping[str, str]) -> Results:
-    """Other cells in the place of these, once all of them were run for as many seeds; else nothing changes.
+    """Other cells in the place of these, once all of them were run for as many seeds, or all they have.
 
     So a tuned method is never compared with one that is not. Comparisons name the cells that they are about.
     """
-    if not all(len(results.of(own)) >= max(1, len(results.of(name))) for name, own in better.items()):
+    if not all(_as_many(results, name, own) for name, own in better.items()):
         return results
     return replace(
         results,
@@ -30,3 +31,8 @@ def in_place_of(results: Results, better: Mapping[str, str]) -> Results:
         cells=results.cells | {name: results.cells[own] for name, own in better.items()},
         labels={**results.labels, **better},
     )
+
+
+def _as_many(results: Results, name: str, own: str) -> bool:
+    ran = len(results.of(own))
+    return ran > 0 and ran >= min(len(results.of(name)), results.cells[own].seeds or sys.maxsize)

@@ -60,7 +60,7 @@ def _longer_prox(epochs: str, bed: Testbed) -> Algorithm:
 
 
 def _momentum(where: str, bed: Testbed) -> Algorithm:
-    """Undamped server momentum, as in the paper's code; with the client rate that keeps the step size."""
+    """Undamped server momentum, as in the paper's code, at a quarter of the rate: steps are 2.5 times as long."""
     work = bed.work("momentum" if where == "hybrid" else "SGD", DRAWN)
     work["client_lr"] *= 0.25  # ten past updates add up on the server
     return algorithms.fednova(beta=RHO, nu=1.0, server_lr=1 / (1 - RHO), **work)
@@ -80,7 +80,10 @@ def _where(results: Results, place: str) -> Finding:
         return not_run(claim, "Figure 7, left")
     ends = {where: results.final(name, last=LAST) for where, name in names.items()}
     ours = ", ".join(f"{where}: {value:.1f} %" for where, value in ends.items())
-    note = "curves only in the paper. Local rates are divided by 4 where the server has momentum."
+    note = (
+        "curves only in the paper. Local rates are divided by 4 where the server has momentum, which sums ten updates: "
+        "its steps are 2.5 times as long, and most of the gain is there with server momentum alone."
+    )
     return Finding(
         claim,
         "Figure 7, left: hybrid above none",
@@ -103,7 +106,7 @@ def _prox(results: Results, place: str) -> Finding:
     gains = [
         results.final(nova, last=LAST).mean - results.final(prox, last=LAST).mean for prox, nova in pairs
     ]
-    note = "+5 points for τ_eff alone are not to be expected: with the stated rate and μ the step grows by 2.5 %."
+    note = "+5 points for τ_eff alone are not to be expected: with the paper's rate and μ the step grows by 2.5 %."
     ours = ", ".join(f"{gain:+.1f} points ({e})" for gain, e in zip(gains, EPOCHS, strict=True))
     better = tuple(above(results, nova, prox, final_accuracy(LAST)) for prox, nova in pairs)
     return Finding(claim, published, ours, note=note, comparisons=better, family="Figure 7")

@@ -2,7 +2,7 @@
 
 Appendix I: the rate is tuned "for FedAvg with each local solver separately", and "FedNova uses the same client learning
 rate as FedAvg". Claims of the paper are judged so (`tuned` cells), with a grid that goes on past the paper's where the
-best rate is its largest. Best against best is a claim of ours: there FedNova has the rate that is best for FedNova
+best rate is at its end. Best against best is a claim of ours: there FedNova has the rate that is best for FedNova
 (`best` cells), and so have the variants of FedNova that Figure 7 compares among themselves. Proximal clients have the
 rate of plain SGD. Synthetic data are drawn anew for every seed, and the paper tunes on the data that it judges: there
 every data set has rates of its own, chosen on it by runs with another seed.

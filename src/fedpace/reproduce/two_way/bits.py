@@ -27,7 +27,7 @@ from fedpace.reproduce.two_way.cells import (
     where,
 )
 from fedpace.reproduce.two_way.findings import findings
-from fedpace.reproduce.two_way.tuned import BRIEF, EVERYWHERE, TUNED, brief, tuned
+from fedpace.reproduce.two_way.tuned import EVERYWHERE, FEW_ROUNDS, TUNED, brief, tuned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +73,7 @@ def _ran(results: Results, place: DataSplit) -> dict[str, str]:
     """The cells of a place by their labels."""
     plain = {m: name_of(place, m) for m in (*BASELINES, *METHODS, SUGGESTED)}
     every = plain | {f"{m}, tuned": tuned(place, m) for m in TUNED}
-    every |= {f"{m}, tuned for {BRIEF} rounds": brief(place, m) for m in BASELINES}
+    every |= {f"{m}, tuned for {FEW_ROUNDS[place.network]} rounds": brief(place, m) for m in BASELINES}
     return {label: name for label, name in every.items() if results.have(name)}
 
 

@@ -13,7 +13,7 @@ from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_run, not
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way.cells import BASELINES, DataSplit, where
-from fedpace.reproduce.two_way.tuned import BRIEF, FIGURES, brief, missing, ran, tuned
+from fedpace.reproduce.two_way.tuned import FEW_ROUNDS, FIGURES, brief, missing, ran, tuned
 
 Cost = Callable[[Evaluation], float]
 
@@ -50,7 +50,7 @@ def at_budget(budget: float, cost: Cost) -> Measure:
 
 
 def rivals_at(results: Results, place: DataSplit, method: str, budget: float, cost: Cost) -> dict[str, str]:
-    """The baselines tuned for about this budget: for ten rounds where it is spent by then, else for a whole run."""
+    """The baselines tuned for about this budget: for few rounds where it is spent by then, else for a whole run."""
     usual = ran(results, place, method, *BASELINES)
     short = {m: brief(place, m) for m in BASELINES}
     is_small = (
@@ -95,7 +95,7 @@ def by_bytes(results: Results, place: DataSplit, method: str, figures: str) -> l
         names = {method: own, **rivals_at(results, place, method, budget, cost)}
         ends = ", ".join(f"{m} {results.spread(name, measure):.1f} %" for m, name in names.items())
         is_brief = names["FedAvg"] == brief(place, "FedAvg")
-        tuned_for = f", rivals tuned for {BRIEF} rounds" if is_brief else ""
+        tuned_for = f", rivals tuned for {FEW_ROUNDS[place.network]} rounds" if is_brief else ""
         shown.append(f"after {budget / 1e6:.1f} MB {side}{tuned_for}: {ends}")
         better += [
             above(results, names[method], names[m], measure, f"{method} above {m}, bytes {side}")
@@ -114,7 +114,7 @@ def to_target(results: Results, place: DataSplit, method: str, figures: str) -> 
     if missing(results, place, method, *BASELINES):
         return [not_run(claim, figures)]
     names = ran(results, place, method, *BASELINES) | {
-        f"{m} in {BRIEF} rounds": brief(place, m)
+        f"{m} in {FEW_ROUNDS[place.network]} rounds": brief(place, m)
         for m in BASELINES
         if results.to_target(brief(place, m), target, COSTS["up"]).values
     }

@@ -44,13 +44,14 @@ POINT = 1.0  # of accuracy: the margin of the claims that say "within a point"
 SHOWN = tuple(place for place in PLACES if place.data == "Fashion-MNIST")
 # of the MLP's figures the paper has captions only
 NLA, AA = "said of Figures 1, 3 (CNN)", "said of Figures 2, 4 (CNN)"
+SAID = {"FedNLAA": NLA, "FedACA 1/8": AA, "FedBACA 1/8": AA}
 
 
 def findings(edition: str, results: Results) -> list[Finding]:
     published = [
         *(
             finding
-            for method, figures in (("FedNLAA", NLA), ("FedACA 1/8", AA), ("FedBACA 1/8", AA))
+            for method, figures in SAID.items()
             for place in EVERYWHERE
             for finding in by_bytes(results, place, method, figures)
         ),
@@ -67,13 +68,12 @@ def findings(edition: str, results: Results) -> list[Finding]:
 
 def _with_a_cnn(results: Results) -> list[Finding]:
     """The figures that the text is about."""
-    by_method = {"FedNLAA": NLA, "FedACA 1/8": AA, "FedBACA 1/8": AA}
     return [
         *(
             finding
             for split, place in cnn.PLACES.items()
             for method in cnn.judged(split)
-            for finding in by_bytes(results, place, method, by_method[method])
+            for finding in by_bytes(results, place, method, SAID[method])
         ),
         _especially(results, cnn.PLACES["non-iid"]),
         not_run(

@@ -46,8 +46,8 @@ FIGURES = {  # the paper's
     for at, split in enumerate(PARTITION)
     for participation in ("", ALL)
 } | {
-    DataSplit("Fashion-MNIST", "iid", network=CNN): "Figures 1, 2",
-    DataSplit("Fashion-MNIST", "non-iid", network=CNN): "Figures 3, 4",
+    DataSplit("Fashion-MNIST", "iid", network=CNN): "Figures 1, 2, 17",
+    DataSplit("Fashion-MNIST", "non-iid", network=CNN): "Figures 3, 4, 19",
 }
 SERVER_RATES = (0.03, 0.1, 0.3)  # for eps = 1e-3
 SMALLER = {1e-3: 1.0, 1e-7: 0.1}  # factor of the rates by eps: below 1e-5 or so steps adapt, and are larger
@@ -62,7 +62,10 @@ THRESHOLDS = {
 }
 TUNED = (*BASELINES, *THRESHOLDS, "FedCAMS 1/8", "two_way 1/8")
 PLAIN = (0.5, 1.0)  # server rates of FedAvg
-BRIEF = 10  # rounds
+FEW_ROUNDS = {
+    "": 10,
+    CNN: 7,
+}  # by network: what an uncompressed method has sent after them FedBACA sends in a run
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
@@ -83,7 +86,7 @@ def cells(edition: str, known: Results) -> list[Cell]:
             if (made := _chosen(every[place.split, method], place, known)) is not None
         ),
         *(
-            _brief(cell_at(edition, brief(place, method), place, made))
+            _brief(cell_at(edition, brief(place, method), place, made), FEW_ROUNDS[place.network])
             for place in EVERYWHERE
             for method in BASELINES
             if (grid := short.get((place.split, method))) is not None
@@ -111,21 +114,22 @@ def _grid(edition: str, split: str, method: str) -> Grid:
 
 
 def _brief_grid(split: str, method: str) -> Grid:
-    return in_few_rounds(_grid("quick", split, method), brief(DataSplit("Fashion-MNIST", split), method))
+    return in_few_rounds(_grid("quick", split, method), DataSplit("Fashion-MNIST", split), method)
 
 
-def in_few_rounds(usual: Grid, name: str) -> Grid:
+def in_few_rounds(usual: Grid, place: DataSplit, method: str) -> Grid:
     """The same settings, by what they reach in a few rounds."""
+    rounds = FEW_ROUNDS[place.network]
 
     def cell(rate: float, others: str) -> Cell | None:
         made = usual.cell(rate, others)
-        return None if made is None else _brief(replace(made, name=f"{made.name}, {BRIEF} rounds"))
+        return None if made is None else _brief(replace(made, name=f"{made.name}, {rounds} rounds"), rounds)
 
-    return replace(usual, name=name, cell=cell, merit=final_accuracy(2))
+    return replace(usual, name=brief(place, method), cell=cell, merit=final_accuracy(2))
 
 
-def _brief(cell: Cell) -> Cell:
-    return replace(cell, rounds=BRIEF, evaluate_every=1)
+def _brief(cell: Cell, rounds: int) -> Cell:
+    return replace(cell, rounds=rounds, evaluate_every=1)
 
 
 def _others(method: str) -> tuple[str, ...]:
@@ -169,7 +173,7 @@ def tuned(place: DataSplit, method: str) -> str:
 
 
 def brief(place: DataSplit, method: str) -> str:
-    return f"{tuned(place, method)}, {BRIEF} rounds"
+    return f"{tuned(place, method)}, {FEW_ROUNDS[place.network]} rounds"
 
 
 def ran(results: Results, place: DataSplit, *methods: str) -> dict[str, str]:
