@@ -42,9 +42,7 @@ class Cell:
     evaluate_every: int | str | None = 10
     stop_at: float | None = None  # target accuracy at which the run ends
     stop_s: float | None = None  # virtual seconds after which the target counts as not reached
-    seeds: int | None = (
-        None  # only the first so many: of grids that choose a setting, or that have one by seed
-    )
+    seeds: int | None = None  # only the first so many: of grids, and of cells with by_seed
     training_loss: bool = False  # also evaluated at the end, over all clients' data
     by_seed: tuple[Algorithm, ...] = ()
     first_seed: int = field(default=0, repr=False)  # a judgement repeated on seeds that nobody has looked at
@@ -53,11 +51,8 @@ class Cell:
 
     def __post_init__(self) -> None:
         require_count(self.rounds, "Cell.rounds")
-        if self.by_seed and (self.algorithm, self.seeds, self.first_seed) != (
-            self.by_seed[0],
-            len(self.by_seed),
-            0,
-        ):
+        begun = (self.by_seed[:1], len(self.by_seed), 0)
+        if self.by_seed and begun != ((self.algorithm,), self.seeds, self.first_seed):
             raise ConfigError(
                 "a Cell with by_seed must have its first as algorithm, as many seeds, and begin at seed 0"
             )

@@ -178,7 +178,7 @@ QUICK = (
     "bytes; non-iid it is 0.9 to 1.6 points behind. **With the small CNN** (five seeds, tuned on one) compressing the "
     "model itself costs more than with the MLP: at FedBACA's bytes it has 72 % on iid data, where the adaptive "
     "methods without compression have 71 to 74 %, and 50 % against 43 to 53 % on non-iid data. Its thresholds were "
-    "tuned, in favour of the paper even more than its rivals' settings, but not its eps and b1. FedACA's best "
+    "tuned, which gives it more settings than its rivals have, but not its eps and b1. FedACA's best "
     "threshold is one at which its rule fires in 0.5 % of uploads; what is left, top-k with error feedback up, is 4 "
     "points above the best of the others at equal bytes both ways and 25 at equal bytes up. A cell takes a minute, so "
     "ten seeds are due; five were run."

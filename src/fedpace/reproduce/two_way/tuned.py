@@ -62,10 +62,8 @@ THRESHOLDS = {
 }
 TUNED = (*BASELINES, *THRESHOLDS, "FedCAMS 1/8", "two_way 1/8")
 PLAIN = (0.5, 1.0)  # server rates of FedAvg
-FEW_ROUNDS = {
-    "": 10,
-    CNN: 7,
-}  # by network: what an uncompressed method has sent after them FedBACA sends in a run
+# by network: after so many an uncompressed method has sent what FedBACA sends in a run
+FEW_ROUNDS = {"": 10, CNN: 7}
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
