@@ -15,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 WORDS = ("reproduced", "contradicted", "undecided", "indicated")
+NOT_RUN = "not run"
 OWN = ("own", "toy")
 PAPERS = {
     "FedNova": ("objective-inconsistency", "fednova-heterogeneous"),
@@ -27,15 +28,21 @@ OURS = "our own claims"
 
 
 def verdicts(name: str, *sources: str) -> Counter[str]:
-    """Of the claims of these sources on an experiment's pages, both editions."""
+    """Of the claims of these sources on an experiment's pages, both editions.
+
+    A claim that one edition has not run counts as *not run* only if the other has not either, and once.
+    """
     pages = json.loads((RESULTS / name / "verdicts.json").read_text(encoding="utf-8")).values()
-    return Counter(row["verdict"] for page in pages for row in page if row["source"] in sources)
+    rows = [row for page in pages for row in page if row["source"] in sources]
+    ran = [row for row in rows if row["verdict"] != NOT_RUN]
+    left = {row["claim"] for row in rows} - {row["claim"] for row in ran}
+    return Counter(row["verdict"] for row in ran) + Counter({NOT_RUN: len(left)})
 
 
 def counted(found: Counter[str]) -> str:
     """The numbers of a row."""
     counts = [found[word] for word in WORDS]
-    return " | ".join(map(str, [*counts, found["not tested"] + found["not run"]])) + " |"
+    return " | ".join(map(str, [*counts, found["not tested"] + found[NOT_RUN]])) + " |"
 
 
 def experiments() -> list[str]:
