@@ -72,13 +72,18 @@ def package_of(file: Path) -> str:
 
 
 @cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(file: Path) -> tuple[tuple[str, bool], ...]:
     """(module, needed at run time) for every import in the file, those inside functions included."""
     return tuple(_imports(file))
 
 
 def _imports(file: Path) -> Iterator[tuple[str, bool]]:
-    tree = ast.parse(file.read_text())
+    tree = parsed(file)
     for_types = {
         id(inner)
         for node in ast.walk(tree)
@@ -145,7 +150,7 @@ def test_importing_it_does_not_import_the_heavy_libraries(module: str) -> None:
 
 def lines_of_code(file: Path) -> int:
     """Lines that are neither blank, nor comment, nor docstring."""
-    tree = ast.parse(file.read_text())
+    tree = parsed(file)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = {
         line
@@ -164,7 +169,7 @@ def test_nobody_but_the_server_and_the_checkpoint_reads_the_servers_state() -> N
         f"{file.relative_to(SOURCE)}:{line}"
         for file in FILES
         if package_of(file) != "server" and file not in allowed
-        for line in reads_of_server_state(ast.parse(file.read_text()))
+        for line in reads_of_server_state(parsed(file))
     }
     assert readers == set()
 
@@ -258,7 +263,7 @@ def test_text_has_the_same_encoding_on_every_system() -> None:
     calls = [
         (file.name, ast.unparse(node))
         for file in FILES
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(file))
         if isinstance(node, ast.Call) and _is_text_by_default(node)
     ]
     assert calls == []
@@ -288,7 +293,7 @@ def test_verbs_import_helpers_and_nobody_imports_a_verb() -> None:
 def test_a_class_name_means_one_thing() -> None:
     homes: dict[str, list[str]] = {}
     for file in FILES:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(file)):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(file.relative_to(SOURCE).as_posix())
     assert {name: files for name, files in homes.items() if len(files) > 1} == {}

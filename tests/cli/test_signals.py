@@ -100,7 +100,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return unnamed(path)
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize("name", ["SIGTERM", pytest.param("SIGHUP", marks=pytest.mark.long), "SIGINT"])
 def test_a_checkpoint_is_saved_and_the_run_goes_on_to_the_same_bits(
     name: str, home: Path, whole: bytes, fedpace: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +132,7 @@ def test_workers_that_are_told_too_do_not_spoil_it(home: Path) -> None:
     assert checkpoint.exists(home / "runs" / "night")
 
 
-@pytest.mark.parametrize("name", ["SIGHUP", "SIGINT"])
+@pytest.mark.parametrize("name", ["SIGHUP", pytest.param("SIGINT", marks=pytest.mark.long)])
 def test_what_is_ignored_stays_ignored(name: str, home: Path, whole: bytes) -> None:
     """`nohup fedpace run`, or `fedpace run &` in a script."""
     number = getattr(signal, name)

@@ -56,6 +56,7 @@ def test_a_comparison_on_a_gpu_runs_in_processes_that_can_use_it() -> None:
         assert one.rows[row][0].run.history == two.rows[row][0].run.history
 
 
+@pytest.mark.long
 def test_a_sweep_on_a_gpu_runs_in_processes_that_can_use_it() -> None:
     found = fedpace.sweep(fedavg, OnGpu(), grid={"client_lr": [0.1, 0.2]}, rounds=2, workers=2)
     assert {point.states[-1] for point in found.points} == {"done"}

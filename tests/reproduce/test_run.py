@@ -133,12 +133,15 @@ def test_a_long_cell_says_how_far_it_is(kept, monkeypatch, capsys) -> None:
     assert [line.split("  ")[1] for line in said] == [f"{cell().name}, seed 0: step {k}" for k in (1, 2, 3)]
 
 
-def test_a_cell_with_an_algorithm_for_each_seed_runs_each_with_its_own() -> None:
+def test_a_cell_with_an_algorithm_for_each_seed_runs_each_with_its_own(kept) -> None:
     rules = tuple(algorithms.fedavg(client_lr=rate, steps=1, batch_size=None) for rate in (0.5, 0.25))
     by_seed = cell(algorithm=rules[0], by_seed=rules, seeds=2)
     models = [simulated(by_seed, seed).points[-1].metrics["distance"] for seed in (0, 1)]
     assert models == [simulated(cell(algorithm=rule), 0).points[-1].metrics["distance"] for rule in rules]
     assert models[0] != models[1] and by_seed.key != cell(algorithm=rules[0], seeds=2).key
+    later = replace(by_seed, first_seed=10)
+    assert [later.algorithm_of(seed) for seed in (10, 11)] == list(rules)
+    assert kept.seeds(later, 5) == [10, 11]
     with pytest.raises(ConfigError, match="a Cell with by_seed must have its first as algorithm"):
         cell(algorithm=rules[1], by_seed=rules, seeds=2)
     with pytest.raises(ConfigError, match="as many seeds"):

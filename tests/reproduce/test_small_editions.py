@@ -56,7 +56,7 @@ def test_the_best_of_each_method_is_run_longer_and_for_every_seed() -> None:
     merits = {cell.name: flat(0.3 + 0.1 * ("rate 2" in cell.name))[:1] for cell in fedgm_vgg.cells(Results())}
     chosen = [cell for cell in fedgm_vgg.cells(results(merits)) if cell.name.startswith("best")]
     assert [cell.name for cell in chosen] == [fedgm_vgg.best(method) for method in fedgm_vgg.SETTINGS]
-    assert {(cell.rounds, cell.seeds, cell.training_loss) for cell in chosen} == {(100, None, True)}
+    assert {(cell.rounds, cell.seeds, cell.training_loss) for cell in chosen} == {(60, None, True)}
     assert {cell.algorithm.server_opt.lr for cell in chosen} == {2.0}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,12 @@ def known(method: str, *accuracies: float) -> Results:
     for accuracy, cell in zip(accuracies, grid_of("quick", PLACE, method).cells(), strict=False):
         results.add(cell, 0, outcome(accuracy))
     return results
+
+
+@lru_cache(maxsize=1)
+def some_cell() -> Cell:
+    """To be renamed: making all of them takes a second."""
+    return cells("quick", Results())[0]
 
 
 def judged_cells(results: Results) -> dict[str, Cell]:
@@ -129,7 +136,7 @@ def judging_results(gap: float, cheaper: float, best: str = "FedAdam", noise: fl
     made = Results()
     for method in ("two_way", *UNCOMPRESSED, *PUBLISHED):
         scale = 1 if method == "two_way" else cheaper
-        cell = replace(cells("quick", Results())[0], name=judging(PLACE, method))
+        cell = replace(some_cell(), name=judging(PLACE, method))
         for seed in range(5):
             ahead = (
                 gap / 100 if method == "two_way" else 0.0 if method == best else -0.1 + noise * (-1) ** seed
@@ -181,7 +188,7 @@ def test_points_ahead_of_the_base_are_those_of_the_seeds_that_both_have() -> Non
     made = Results()
     for at, bed in enumerate(TUNING):
         for label in EVERYWHERE:
-            cell = replace(cells("quick", Results())[0], name=tuning(bed, label))
+            cell = replace(some_cell(), name=tuning(bed, label))
             for seed in range(3 if label == "base" else 1):
                 ahead = 0.01 * at if label == "b1 0" else 0.0
                 made.add(cell, seed, replace(outcome(0.5 + 0.1 * seed + ahead), traffic=NEVER))
@@ -201,7 +208,7 @@ def lazily(gap: float, skipped: float) -> Verdict:
     """Five seeds of a lazy uplink that ends so many points ahead and skips this share."""
     made, bed = Results(), next(iter(LAZINESS))
     for label, points, share in (("never", 0.8, 0.0), (LAZIEST, 0.8 + gap / 100, skipped)):
-        cell = replace(cells("quick", Results())[0], name=laziness(bed, label))
+        cell = replace(some_cell(), name=laziness(bed, label))
         for seed in range(5):
             traffic = {"up": {"firing_rate": share + seed / 1e4}}
             made.add(cell, seed, replace(outcome(points + seed / 1e4), traffic=traffic))

@@ -31,7 +31,7 @@ class Cell:
     """One entry of a table: algorithm, task, length and stopping rules.
 
     Where every seed has data of its own and rates are tuned on each, `by_seed` has the algorithm of each seed, from
-    seed 0 on; `algorithm` is then the first of them.
+    `first_seed` on; `algorithm` is then the first of them.
     """
 
     name: str
@@ -51,14 +51,11 @@ class Cell:
 
     def __post_init__(self) -> None:
         require_count(self.rounds, "Cell.rounds")
-        begun = (self.by_seed[:1], len(self.by_seed), 0)
-        if self.by_seed and begun != ((self.algorithm,), self.seeds, self.first_seed):
-            raise ConfigError(
-                "a Cell with by_seed must have its first as algorithm, as many seeds, and begin at seed 0"
-            )
+        if self.by_seed and (self.by_seed[0], len(self.by_seed)) != (self.algorithm, self.seeds):
+            raise ConfigError("a Cell with by_seed must have its first as algorithm, and as many seeds")
 
     def algorithm_of(self, seed: int) -> Algorithm:
-        return self.by_seed[seed] if self.by_seed else self.algorithm
+        return self.by_seed[seed - self.first_seed] if self.by_seed else self.algorithm
 
     @property
     def key(self) -> str:

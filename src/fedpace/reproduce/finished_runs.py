@@ -39,7 +39,7 @@ class FinishedRuns:
     def seeds(self, cell: Cell, wanted: int) -> list[int]:
         """The seeds a cell is run for: its first ones where it has so many; else those that chose no setting."""
         if cell.seeds is not None:
-            return list(range(min(wanted, cell.seeds)))
+            return [cell.first_seed + at for at in range(min(wanted, cell.seeds))]
         fresh = (seed for seed in itertools.count(cell.first_seed) if seed not in self.tuned_on)
         return list(itertools.islice(fresh, wanted))
 

@@ -56,7 +56,12 @@ def study(folder: Path, algorithm: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("pacing", PACINGS)
+QUICK = ("rounds", "buffered", "interrupting")  # the others start as many processes and take as long
+
+
+@pytest.mark.parametrize(
+    "pacing", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in PACINGS]
+)
 def test_server_and_clients_as_processes_end_as_their_journal_says(pacing: str, home: Path) -> None:
     folder = study(home / "study", PACINGS[pacing])
     synchronous = ["--in-order"] if pacing in ("rounds", "replayed") else []

@@ -26,7 +26,7 @@ PUBLISHED = f"{SECONDS['FedAvg']} s → {SECONDS[OURS]} s, to 70 %"
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
-    """Of the quick edition: the grids, each method at its choice, and at Table 2's rates."""
+    """Of the quick edition: the grids, each method at its choice, and, beside what is judged, at Table 2's rates."""
     if edition != "quick":
         return []
     every = grids(edition)
@@ -34,7 +34,7 @@ def cells(edition: str, known: Results) -> list[Cell]:
     return [
         *(cell for grid in every for cell in grid.cells()),
         *(replace(cell, name=name, seeds=None) for name, cell in chosen),
-        *(_cell(printed(method), method, pair) for method, pair in RATES.items()),
+        *(replace(_cell(printed(method), method, pair), by_name=True) for method, pair in RATES.items()),
     ]
 
 

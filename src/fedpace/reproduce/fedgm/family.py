@@ -223,7 +223,7 @@ EXPERIMENT = reproduction(
         then |  | the chosen setting for every seed, quick: 100 rounds; mean of the last 6 evaluations
         VGG (Figure 3) | of unstated depth; 500 rounds
             | quick, **small**: VGG-11 with an eighth of the channels and group normalisation on CIFAR-10, local rate
-            0.01, 100 rounds; rates 0.5, 1, 2, 3 (grid: 30 rounds, one seed) with two pairs of momenta; full: none
+            0.01, 60 rounds; rates 0.5, 1, 2, 3 (grid: 30 rounds, one seed) with two pairs of momenta; full: none
         """
     ),
 )

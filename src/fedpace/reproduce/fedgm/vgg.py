@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # the paper's data and local rate; VGG-11 with an eighth of its channels, normalised as the full edition's ResNet is
-SCALE = FedGMScale("cifar10", "vgg11_gn:8", client_lr=0.01, batch_size=50, rounds=100, evaluate_every=10)
+SCALE = FedGMScale("cifar10", "vgg11_gn:8", client_lr=0.01, batch_size=50, rounds=60, evaluate_every=10)
 # cut until tuning takes half an hour of a core: 30 rounds, on one seed
 GRID_ROUNDS, GRID_SEEDS = 30, (1000,)
 RATES = (0.5, 1.0, 2.0, 3.0)
