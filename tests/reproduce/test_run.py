@@ -141,7 +141,7 @@ def test_a_cell_with_an_algorithm_for_each_seed_runs_each_with_its_own(kept) -> 
     assert models[0] != models[1] and by_seed.key != cell(algorithm=rules[0], seeds=2).key
     later = replace(by_seed, first_seed=10)
     assert [later.algorithm_of(seed) for seed in (10, 11)] == list(rules)
-    assert kept.seeds(later, 5) == [10, 11]
+    assert kept.seeds(later, 5) == [10, 11] and later.key != by_seed.key
     with pytest.raises(ConfigError, match="a Cell with by_seed must have its first as algorithm"):
         cell(algorithm=rules[1], by_seed=rules, seeds=2)
     with pytest.raises(ConfigError, match="as many seeds"):

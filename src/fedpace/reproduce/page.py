@@ -187,12 +187,14 @@ def _notes(findings: Sequence[Finding]) -> str:
 
 def _made(edition: str, results: Results, command: str) -> str:
     runs = sum(len(own) for own in results.outcomes.values())
+    named = sum(len(own) for name, own in results.outcomes.items() if results.cells[name].by_name)
+    only = f" ({named} of them of cells that are run only where `--only` names them)" if named else ""
     seeds = f"{results.seeds} seed{'s' * (results.seeds != 1)}"
     return (
         f"```\n{command}\n```\n\n"
-        f"{runs} runs, {seeds}, {duration(results.real_seconds)} of real time summed over runs, on a machine shared "
-        f"with other work. Every run's figures are in [{edition}.csv]({edition}.csv), the values behind the verdicts "
-        f"in [{evidence.table_name(edition)}]({evidence.table_name(edition)}), the runs themselves in "
+        f"{runs} runs{only}, {seeds}, {duration(results.real_seconds)} of real time summed over runs, on a machine "
+        f"shared with other work. Every run's figures are in [{edition}.csv]({edition}.csv), the values behind the "
+        f"verdicts in [{evidence.table_name(edition)}]({evidence.table_name(edition)}), the runs themselves in "
         f"[{archive.archive_name(edition)}]({archive.archive_name(edition)})."
     )
 
@@ -246,7 +248,7 @@ def write_index(experiments: Sequence[Reproduction], folder: Path) -> Path:
             "[coverage.md](coverage.md) lists the tables and figures in their texts at hand, done or not. "
             "`fedpace reproduce list` shows the experiments, `fedpace reproduce NAME` runs one and writes its page, "
             "`fedpace reproduce NAME --verdicts` judges again from its CSV; [reproduce.md](../reproduce.md) "
-            "explains how.",
+            "explains how. Rows and counts are of each edition by itself.",
             markdown(
                 Table("", ("", *(str(verdict) for verdict in Verdict)), _counts([f for _, _, f in every]))
             ),
