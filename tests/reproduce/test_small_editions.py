@@ -71,6 +71,8 @@ def test_figure_3_claims_testing_and_training(loss_of_fedavg: float, verdict: Ve
     }
     found = judged(fedgm_family.findings("quick", results(made)), "small VGG")
     assert (found.verdict, found.seeds) == (verdict, 5)
+    assert f"FedAvgM, small VGG above FedGM's {0.1:+.3g} (p " in found.note
+    assert f"FedAvg, small VGG above FedGM's {loss_of_fedavg - 0.7:+.3g} (p " in found.note
     [table] = fedgm_vgg.tables(results(made))
     assert [row[0] for row in table.rows] == ["FedAvg", "FedAvgM", "FedGM"]
     assert list(fedgm_vgg.pictures(results(made))) == ["vgg"]

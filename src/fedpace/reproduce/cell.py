@@ -46,7 +46,7 @@ class Cell:
     training_loss: bool = False  # also evaluated at the end, over all clients' data
     by_seed: tuple[Algorithm, ...] = ()
     first_seed: int = field(default=0, repr=False)  # a judgement repeated on seeds that nobody has looked at
-    # run only if --only names it: over ten minutes of a core, or beside what is judged
+    # run only if --only names it: a CNN or a VGG, minutes of a core, or beside what is judged
     by_name: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:

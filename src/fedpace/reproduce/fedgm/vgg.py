@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.comparison import above, final_accuracy, training_loss
+from fedpace.reproduce.comparison import Comparison, above, final_accuracy, training_loss
 from fedpace.reproduce.experiment import Finding, Table, not_run
 from fedpace.reproduce.fedgm.setting import FedGMScale, family_rule
 from fedpace.reproduce.results import Results
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # the paper's data and local rate; VGG-11 with an eighth of its channels, normalised as the full edition's ResNet is
 SCALE = FedGMScale("cifar10", "vgg11_gn:8", client_lr=0.01, batch_size=50, rounds=60, evaluate_every=10)
-# cut until tuning takes half an hour of a core: 30 rounds, on one seed
+# cut until tuning takes about an hour of a core: 30 rounds, on one seed
 GRID_ROUNDS, GRID_SEEDS = 30, (1000,)
 RATES = (0.5, 1.0, 2.0, 3.0)
 # cut to the momenta that the grid of the small network chose at one of its two splits; FedAvgM has two as well
@@ -90,7 +90,18 @@ def finding(results: Results) -> Finding:
             for name in others
         ),
     )
-    return Finding(CLAIM, FIGURE, ours, comparisons=comparisons, family="Figure 3")
+    return Finding(
+        CLAIM, FIGURE, ours, note=_one_by_one(comparisons), comparisons=comparisons, family="Figure 3"
+    )
+
+
+def _one_by_one(comparisons: Sequence[Comparison]) -> str:
+    """All of them make the claim: the note says which hold."""
+    told = (
+        f"{one.what} {one.difference.mean:+.3g}" + ("" if one.p is None else f" (p {one.p:.2g})")
+        for one in comparisons
+    )
+    return f"one by one: {'; '.join(told)}. Settings were tuned in {GRID_ROUNDS} rounds on one seed."
 
 
 def tables(results: Results) -> list[Table]:
