@@ -137,3 +137,11 @@ def test_the_rates_that_were_chosen_are_on_the_page() -> None:
     ]
     [_, rates, _] = heterogeneous.tables("quick", Results(choices=choices_by_data_set()))
     assert rates.rows[0] == (f"{SYNTHETIC}, FedAvg, E = 2", "0.04 (9), 0.08 (1)", "0.025 (9), 0.05 (1)")
+
+
+def test_the_picture_of_fixed_rates_has_the_places_that_were_run_at_them() -> None:
+    names = [cell.name for cell in heterogeneous.cells("quick", Results()) if cell.name.startswith(PLACE)]
+    [figure] = heterogeneous.pictures("quick", results({name: flat(0.5) for name in names})).values()
+    shown = [axes.get_title("left") for axes in figure.axes if axes.axison]
+    assert shown == [f"digits, {solver}, fixed rate" for solver in ("SGD", "momentum", "proximal")]
+    assert heterogeneous.pictures("quick", Results()) == {}

@@ -150,7 +150,12 @@ def tables(edition: str, results: Results) -> list[Table]:
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
-    beds = BEDS[edition]
+    beds = {place: bed for place, bed in BEDS[edition].items() if results.have(*_first(place, bed))}
+    fixed = {"solvers": _at_fixed_rates(beds, results)} if beds else {}
+    return fixed | (tuned.pictures(results) if edition == "quick" else {})
+
+
+def _at_fixed_rates(beds: Mapping[str, Testbed], results: Results) -> Figure:
     with draw.style():
         figure, grid = draw.sheet(4, len(beds), width=3.6, sharey="row")
         for row, (place, bed) in zip(grid, beds.items(), strict=True):
@@ -164,7 +169,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
             else:
                 row[3].set_axis_off()
             row[0].set_ylabel("test accuracy, %")
-    return {"solvers": figure} | (tuned.pictures(results) if edition == "quick" else {})
+    return figure
 
 
 def _panel(axes: Axes, results: Results, place: str, bed: Testbed, solver: str) -> None:
@@ -172,13 +177,9 @@ def _panel(axes: Axes, results: Results, place: str, bed: Testbed, solver: str) 
         axes.set_axis_off()
         return
     for at, (method, line) in enumerate((m, e) for m in METHODS for e in EPOCHS):
-        name = name_of(place, method, solver, line)
-        if results.have(name):
-            look: dict[str, Any] = {
-                "color": draw.colour(at // 2),
-                "linestyle": "-" if line == "E = 2" else "--",
-            }
-            draw.curve(axes, results.of(name), f"{method}, {line}", at, **look)
+        look: dict[str, Any] = {"color": draw.colour(at // 2), "linestyle": "-" if line == "E = 2" else "--"}
+        runs = results.of(name_of(place, method, solver, line))
+        draw.curve(axes, runs, f"{method}, {line}", at, **look)
     draw.titled(axes, f"{place}, {solver}, fixed rate", "rounds", "", "lower right")
 
 
