@@ -67,9 +67,8 @@ class Cell:
         """The repr as the first version had it, so that finished runs are found after a renaming or a new field."""
         text = repr(self)
         if self.by_seed and self.first_seed:
-            text += (
-                f" from seed {self.first_seed}"  # else a seed could find the run of another one's algorithm
-            )
+            # without it a seed could find the run of another one's algorithm
+            text += f" from seed {self.first_seed}"
         for unset in LATER:
             text = text.replace(unset, "")
         for name, former in FORMER.items():
