@@ -117,11 +117,16 @@ def _page(
                 "", ("", "paper", "here"), [(s.what, s.paper, s.here) for s in experiment.settings[edition]]
             )
         ),
-        experiment.notes.get(edition, ""),
+        _flowed(experiment.notes.get(edition, "")),
         "## How this page was made",
         _made(edition, results, command),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _flowed(text: str) -> str:
+    """Every paragraph on one line, as in the rest of the page."""
+    return "\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n"))
 
 
 def _claims(findings: Sequence[Finding]) -> str:

@@ -141,24 +141,26 @@ def _updates(point: Evaluation) -> float:
     return float(point.version * BUFFER)
 
 
-QUICK = (
-    "**What tuning changed.** Until lately all methods had the rates in print, which are those of the paper's CNN, "
-    "and five seeds; CA2FL was then 3.5 and 6.3 points above FedBuff. With local and server rates tuned for this "
-    "network, as the paper tunes them for its own, FedBuff gains five and seven points and CA2FL two, so 0.4 and 0.9 "
-    "are left of the lead: calibration pays where the server rate is too large for plain buffering. (The paper's grid "
-    "has one rate per decade; here server rates of 0.09 to 2 and local ones of 0.003 to 0.3 were tried, on seeds of "
-    "their own.) The target of the last claim was 36 % at the rates in print; 43 %, just below where FedBuff ends on "
-    "the seeds for tuning, as the paper's 50 % is, was set after the tuned runs and before anybody looked at their "
-    "rounds."
-)
-FULL = (
-    "**How far this got.** FedBuff and CA2FL at Dirichlet 0.1, one seed, 2.7 hours of one core each, with delays "
-    "|N(0, s²)|, the other reading of the text; with s + |N(0, 1)| nothing was run in this edition. CA2FL is "
-    "above FedBuff in all 50 evaluations, by 3.9 points on average, and steadier, but the gap at the end is 1.5 "
-    "points where the paper has 6.4; both end above the printed accuracies (60.2 and 61.8 % against 43.7 and 50.1 "
-    "%). The paper prints neither its preprocessing nor how the network is initialised. The other cells would "
-    "take another day."
-)
+QUICK = """
+## What tuning changed
+
+Until lately all methods had the rates in print, which are those of the paper's CNN, and five seeds; CA2FL was then
+3.5 and 6.3 points above FedBuff. With local and server rates tuned for this network, as the paper tunes them for its
+own, FedBuff gains five and seven points and CA2FL two, so 0.4 and 0.9 are left of the lead: calibration pays where
+the server rate is too large for plain buffering. (The paper's grid has one rate per decade; here server rates of 0.09
+to 2 and local ones of 0.003 to 0.3 were tried, on seeds of their own.) The target of the last claim was 36 % at the
+rates in print; 43 %, just below where FedBuff ends on the seeds for tuning, as the paper's 50 % is, was set after the
+tuned runs and before anybody looked at their rounds.
+"""
+FULL = """
+## How far this got
+
+FedBuff and CA2FL at Dirichlet 0.1, one seed, 2.7 hours of one core each, with delays |N(0, s²)|, the other reading of
+the text; with s + |N(0, 1)| nothing was run in this edition. CA2FL is above FedBuff in all 50 evaluations, by 3.9
+points on average, and steadier, but the gap at the end is 1.5 points where the paper has 6.4; both end above the
+printed accuracies (60.2 and 61.8 % against 43.7 and 50.1 %). The paper prints neither its preprocessing nor how the
+network is initialised. The other cells would take another day.
+"""
 _COMMON = compared(
     """
     clients | 100; 20 active, buffer 10; dispatch after each step | the same

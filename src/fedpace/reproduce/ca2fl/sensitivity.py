@@ -214,14 +214,15 @@ _SETTINGS = {
     for edition, scale in SCALES.items()
 }
 
-LOOKED = (
-    "**What was looked at before.** The former page had the rates in print, which are those of the paper's networks, "
-    "and five seeds: from M = 15 to M = 5 FedBuff lost 12.9 points and CA2FL 14.6 (rows without `tuned`), so there was "
-    "little training left to compare. Rates are tuned now at Mc = 20 and M = 10, on seeds of their own, and serve "
-    "every row, as one pair of rates does in the paper. In a trial at Mc = 50, staler than anything in the paper, "
-    "CA2FL had been behind FedBuff; these rows are claims of ours. Nothing else was chosen by what was seen: rounds, "
-    "delays and claims are as they were."
-)
+LOOKED = """
+## What was looked at before
+
+The former page had the rates in print, which are those of the paper's networks, and five seeds: from M = 15 to M = 5
+FedBuff lost 12.9 points and CA2FL 14.6 (rows without `tuned`), so there was little training left to compare. Rates
+are tuned now at Mc = 20 and M = 10, on seeds of their own, and serve every row, as one pair of rates does in the
+paper. In a trial at Mc = 50, staler than anything in the paper, CA2FL had been behind FedBuff; these rows are claims
+of ours. Nothing else was chosen by what was seen: rounds, delays and claims are as they were.
+"""
 
 EXPERIMENT = reproduction(
     "ca2fl-sensitivity",

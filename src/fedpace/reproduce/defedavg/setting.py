@@ -53,31 +53,39 @@ RATES: Mapping[str, Mapping[str, tuple[Pair, ...]]] = {
         "DeFedAvg": ((0.1, 0.05),) * 4,
     },
 }
-TRIED = (
-    "**What came out.** With transfers that overlap with training DeFedAvg is the fastest iid at n = 10, 20 and "
-    "40. At n = 80 the rates with which it was fastest on the seeds for tuning, 1 and 0.1, the paper's own, are "
-    "at the limit: three of ten seeds never reach the target and end at 46 to 60 %, and runs are stopped where they "
-    "touch it; on [defedavg-speedup](../defedavg-speedup/README.md) runs at these rates fall apart afterwards. The "
-    "claim stays undecided for that. On the "
-    "two-class split DeFedAvg-nIID waits for the slowest of the clients it drew, and softmax regression gains "
-    "little from its unbiasedness: speed and classes are drawn independently here. FedBuff with all clients "
-    "active hears everybody and is faster. Energy saving trains a quarter to two thirds as often and takes 1.1 to "
-    "1.6 times as long. FAVANO's best local rate lies at the end of its grid after three extensions. **What was "
-    "tried before**, with transfers in series and three seeds. One pair of rates for all n, chosen at n = 10 "
-    "(server 0.1 for DeFedAvg, 1 for FedAvg), and targets of 81 and 75 %: iid FedAvg needed 2.21, 1.29, 0.50, "
-    "0.25 times as long as DeFedAvg at n = 10, 20, 40, 80, because at a server rate of 0.1 more updates per step "
-    "buy nothing. Then the paper's own grid of server rates, 0.1 and 1, for every n: 2.52, 0.94, 0.52, 1.66 "
-    "times; at n = 20 and 40, 0.1 is too small and 1, with that staleness, too large. Hence 0.3 is in the grid. A "
-    "hidden layer of 64 units did not change the two-class split (first seed): to 78 % FedAvg took 10.1 s and "
-    "DeFedAvg 11.1 s at n = 40, 7.2 and 8.0 s at n = 80. The CNN of the full edition (n = 10, one seed, transfers "
-    "in series) has 1.38 and 2.92 times where the paper has 1.97 and 4.24; larger n were not run with it."
-)
-FULL = (
-    "**How far this got.** The cells at n = 10 that fit in some hours of two cores, one seed, at the rates of the "
-    "paper's Table 2. AsySG diverges after 178 steps at the printed rate of 0.1; the quick edition chose 0.03 "
-    "of 0.1, 0.03 and 0.01. AsySG ran with all clients active, and transfers were in series. FAVANO "
-    "and FedBuff with all clients active would take more hours."
-)
+TRIED = """
+## What came out
+
+With transfers that overlap with training DeFedAvg is the fastest iid at n = 10, 20 and 40. At n = 80 the rates with
+which it was fastest on the seeds for tuning, 1 and 0.1, the paper's own, are at the limit: three of ten seeds never
+reach the target and end at 46 to 60 %, and runs are stopped where they touch it; on
+[defedavg-speedup](../defedavg-speedup/README.md) runs at these rates fall apart afterwards. The claim stays undecided
+for that.
+
+On the two-class split DeFedAvg-nIID waits for the slowest of the clients it drew, and softmax regression gains little
+from its unbiasedness: speed and classes are drawn independently here. FedBuff with all clients active hears everybody
+and is faster. Energy saving trains a quarter to two thirds as often and takes 1.1 to 1.6 times as long. FAVANO's best
+local rate lies at the end of its grid after three extensions.
+
+## What was tried before
+
+Transfers were in series then, and there were three seeds. One pair of rates for all n, chosen at n = 10 (server 0.1
+for DeFedAvg, 1 for FedAvg), and targets of 81 and 75 %: iid FedAvg needed 2.21, 1.29, 0.50, 0.25 times as long as
+DeFedAvg at n = 10, 20, 40, 80, because at a server rate of 0.1 more updates per step buy nothing. Then the paper's
+own grid of server rates, 0.1 and 1, for every n: 2.52, 0.94, 0.52, 1.66 times; at n = 20 and 40, 0.1 is too small and
+1, with that staleness, too large. Hence 0.3 is in the grid.
+
+A hidden layer of 64 units did not change the two-class split (first seed): to 78 % FedAvg took 10.1 s and DeFedAvg
+11.1 s at n = 40, 7.2 and 8.0 s at n = 80. The CNN of the full edition (n = 10, one seed, transfers in series) has
+1.38 and 2.92 times where the paper has 1.97 and 4.24; larger n were not run with it.
+"""
+FULL = """
+## How far this got
+
+The cells at n = 10 that fit in some hours of two cores, one seed, at the rates of the paper's Table 2. AsySG diverges
+after 178 steps at the printed rate of 0.1; the quick edition chose 0.03 of 0.1, 0.03 and 0.01. AsySG ran with all
+clients active, and transfers were in series. FAVANO and FedBuff with all clients active would take more hours.
+"""
 PARTITION = {"iid": "iid", "noniid": "classes:2"}
 
 

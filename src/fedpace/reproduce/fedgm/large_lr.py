@@ -303,15 +303,16 @@ def _training_curves(results: Results) -> dict[str, Figure]:
     return {"training": figure}
 
 
-LOOKED = (
-    "**What was looked at before.** The first five of these seeds were judged before the ten that short cells "
-    "have: four claims were reproduced, and three undecided (that FedAvg diverges at rate 3, that rate 1 is the "
-    "most stable one late, and that FedGM at rate 5 is faster than FedAvg at the larger local rate). No setting "
-    "was changed. Three rows came later: that at local rate 0.01 after a trial (70 rounds against 100 to 120), "
-    "and those in training loss, which Figure 7 has, after the ones in test accuracy, which are ours; their 30 "
-    "runs are the plain ones again, with the loss over all data. Rate 2 was left out of the stability rows, "
-    "because the paper compares 1 with 5: with it the row in test accuracy was undecided (p 0.07)."
-)
+LOOKED = """
+## What was looked at before
+
+The first five of these seeds were judged before the ten that short cells have: four claims were reproduced, and three
+undecided (that FedAvg diverges at rate 3, that rate 1 is the most stable one late, and that FedGM at rate 5 is faster
+than FedAvg at the larger local rate). No setting was changed. Three rows came later: that at local rate 0.01 after a
+trial (70 rounds against 100 to 120), and those in training loss, which Figure 7 has, after the ones in test accuracy,
+which are ours; their 30 runs are the plain ones again, with the loss over all data. Rate 2 was left out of the
+stability rows, because the paper compares 1 with 5: with it the row in test accuracy was undecided (p 0.07).
+"""
 
 EXPERIMENT = reproduction(
     "fedgm-large-lr",

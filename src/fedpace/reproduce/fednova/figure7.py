@@ -20,19 +20,16 @@ QUARTER = 0.25  # of the local rate, where the server has momentum
 LONGER = 2.5  # so its steps are, in the end: QUARTER / (1 - RHO)
 
 
-def first_rules(place: str, bed: Testbed) -> dict[str, Algorithm]:
-    """Server and hybrid momentum, and FedNova-prox."""
-    rules = {variant(place, where): _momentum(where, bed) for where in ("server", "hybrid")}
-    return rules | {name_of(place, NOVA_PROX, "proximal", e): _nova_prox(e, bed) for e in EPOCHS}
-
-
-def later_rules(place: str, bed: Testbed) -> dict[str, Algorithm]:
-    """FedProx with τ_eff alone, and variance reduction across clients."""
-    rules = {name_of(place, TAU_EFF, "proximal", e): _longer_prox(e, bed) for e in EPOCHS}
-    return rules | {
-        name_of(place, REDUCED, "momentum", e): algorithms.fednova_vr(**bed.work("momentum", e))
-        for e in EPOCHS
-    }
+def rules(place: str, bed: Testbed) -> dict[str, Algorithm]:
+    """Server and hybrid momentum; at both kinds of work FedNova-prox, FedProx with τ_eff alone, variance reduction."""
+    made = {variant(place, where): _momentum(where, bed) for where in ("server", "hybrid")}
+    for epochs in EPOCHS:
+        made[name_of(place, NOVA_PROX, "proximal", epochs)] = _nova_prox(epochs, bed)
+        made[name_of(place, TAU_EFF, "proximal", epochs)] = _longer_prox(epochs, bed)
+        made[name_of(place, REDUCED, "momentum", epochs)] = algorithms.fednova_vr(
+            **bed.work("momentum", epochs)
+        )
+    return made
 
 
 def control_rules(place: str, bed: Testbed) -> dict[str, Algorithm]:

@@ -87,7 +87,7 @@ def _at_its_own(place: str, epochs: str, bed: Testbed) -> dict[str, Algorithm]:
 
 
 def _figure7(place: str, bed: Testbed) -> dict[str, Algorithm]:
-    made = figure7.first_rules(place, bed) | figure7.later_rules(place, bed)
+    made = figure7.rules(place, bed)
     return made | figure7.control_rules(place, bed)
 
 

@@ -159,45 +159,58 @@ _COMMON = compared(
     """
 )
 
-QUICK = (
-    "**What to make of it.** Accuracy at a budget is read on the line between the evaluations around it. (Until lately "
-    "it was the mean of the evaluations before it, which left an uncompressed method with its first two and was worth "
-    "up to seven points to FedBACA.) Where the budget is FedBACA's, or FedACA's uploads, an uncompressed method has "
-    "about nine rounds, and has settings tuned for ten; where it is FedACA's bytes both ways, 34 rounds, or seconds, "
-    "it has those tuned for sixty. All settings are chosen on Fashion-MNIST with half of the clients, on seeds of "
-    "their own, and taken over for MNIST and for all clients, where they are not always the best: on MNIST, iid, "
-    "FedCAMS has 95.7 % with them and 96.2 % at FedAMS's rate. FedNLACA and the ratios 1/32 and 1/128 are not tuned. "
-    "Thresholds tried are 0.3, 0.5, 0.8 for NLA, 0.3 to 1.5 for AA with compression and 0.1, 0.3, 0.6 for FedAA, whose "
-    "best is 0.1, at which it never fires. AA's were extended past 1 after the page had them at that end: FedBACA's "
-    "best are now 1.2 (iid) and 1.5, FedACA's 1.2 on non-iid data, near or past the distance of orthogonal updates "
-    "(1.41): about half of the updates are added to the ones before on non-iid data, up to 6 % on iid data; the "
-    "margins over smaller thresholds are 0.2 to 0.8 points on the tuning seeds. They are chosen at equal rounds, which "
-    "speaks against skipping. At FedAMS's rate the literal downlink falls apart on iid data (74 %), at its own it does "
-    "not (83 %). `two_way` sends as much as FedBACA and ends 2.6 to 4.7 points above it on iid data, 0.5 to 3.7 above "
-    "on the non-iid splits. Against FedCAMS, iid, it is 0.4 to 1.2 points ahead at under a third of the bytes; non-iid "
-    "it is 1.1 to 1.7 points behind. The MLP has ten seeds, the rule where a run takes less than two minutes; the "
-    "first five were judged before, and of the paper's claims that are decided now nine were undecided then, of which "
-    "FedNLAA with all clients, non-iid, went against it (FedAdam is 0.4 points ahead). On the five new seeds alone "
-    "five of the nine hold and four are undecided, all with means on the same side; three (p 0.031 to 0.039) would not "
-    "pass a correction for having looked twice. **With the small CNN** (five seeds, tuned on one) compressing the "
-    "model itself costs more than with the MLP: at FedBACA's bytes it has 72 % on iid data, where the adaptive methods "
-    "without compression have 71 to 74 %, and 50 % against 43 to 53 % on non-iid data. Its thresholds were tuned, "
-    "which gives it more settings than its rivals have, but not its eps and b1. FedACA's best threshold is one at "
-    "which its rule fires in 0.5 % of uploads; what is left, top-k with error feedback up, is 4 points above the best "
-    "of the others at equal bytes both ways and 25 at equal bytes up. A cell takes a minute, so ten seeds are due; "
-    "five were run."
-)
+QUICK = """
+## What to make of it
 
-FULL = (
-    "**What to make of it.** Sending differences both ways at 1/8 ends next to FedAvg and FedAMS with a "
-    "seventh of their bytes; compressing the model itself on the way down costs five points on iid data at "
-    "the same price. At 1/32 the error memory lags behind AMSGrad's steps: accuracy jumps by ten points "
-    "between evaluations before it settles. At equal rounds neither skipping nor doubling updates gains accuracy at "
-    "either threshold; the paper's figures have bits on their axis, so its claims are judged at equal bytes. AMSGrad "
-    "does not adapt at eps 1e-3: no second moment passes it, so the server is momentum at rate lr / sqrt(eps). This "
-    "edition has one seed: it indicates, it does not settle. Its rows at equal bytes are by the former measure, the "
-    "mean of the evaluations before the budget, which favours methods that compress."
-)
+Accuracy at a budget is read on the line between the evaluations around it. (Until lately it was the mean of the
+evaluations before it, which left an uncompressed method with its first two and was worth up to seven points to
+FedBACA.) Where the budget is FedBACA's, or FedACA's uploads, an uncompressed method has about nine rounds, and has
+settings tuned for ten; where it is FedACA's bytes both ways, 34 rounds, or seconds, it has those tuned for sixty.
+
+`two_way` sends as much as FedBACA and ends 2.6 to 4.7 points above it on iid data, 0.5 to 3.7 above on the non-iid
+splits. Against FedCAMS, iid, it is 0.4 to 1.2 points ahead at under a third of the bytes; non-iid it is 1.1 to 1.7
+points behind. At FedAMS's rate the literal downlink falls apart on iid data (74 %), at its own it does not (83 %).
+
+## Settings
+
+All settings are chosen on Fashion-MNIST with half of the clients, on seeds of their own, and taken over for MNIST and
+for all clients, where they are not always the best: on MNIST, iid, FedCAMS has 95.7 % with them and 96.2 % at
+FedAMS's rate. FedNLACA and the ratios 1/32 and 1/128 are not tuned.
+
+Thresholds tried are 0.3, 0.5, 0.8 for NLA, 0.3 to 1.5 for AA with compression and 0.1, 0.3, 0.6 for FedAA, whose best
+is 0.1, at which it never fires. AA's were extended past 1 after the page had them at that end: FedBACA's best are now
+1.2 (iid) and 1.5, FedACA's 1.2 on non-iid data, near or past the distance of orthogonal updates (1.41): about half of
+the updates are added to the ones before on non-iid data, up to 6 % on iid data; the margins over smaller thresholds
+are 0.2 to 0.8 points on the tuning seeds. They are chosen at equal rounds, which speaks against skipping.
+
+## Seeds
+
+The MLP has ten seeds, the rule where a run takes less than two minutes; the first five were judged before, and of the
+paper's claims that are decided now nine were undecided then, of which FedNLAA with all clients, non-iid, went against
+it (FedAdam is 0.4 points ahead). On the five new seeds alone five of the nine hold and four are undecided, all with
+means on the same side; three (p 0.031 to 0.039) would not pass a correction for having looked twice.
+
+## The small CNN
+
+With the small CNN (five seeds, tuned on one) compressing the model itself costs more than with the MLP: at FedBACA's
+bytes it has 72 % on iid data, where the adaptive methods without compression have 71 to 74 %, and 50 % against 43 to
+53 % on non-iid data. Its thresholds were tuned, which gives it more settings than its rivals have, but not its eps
+and b1. FedACA's best threshold is one at which its rule fires in 0.5 % of uploads; what is left, top-k with error
+feedback up, is 4 points above the best of the others at equal bytes both ways and 25 at equal bytes up. A cell takes
+a minute, so ten seeds are due; five were run.
+"""
+
+FULL = """
+## What to make of it
+
+Sending differences both ways at 1/8 ends next to FedAvg and FedAMS with a seventh of their bytes; compressing the
+model itself on the way down costs five points on iid data at the same price. At 1/32 the error memory lags behind
+AMSGrad's steps: accuracy jumps by ten points between evaluations before it settles. At equal rounds neither skipping
+nor doubling updates gains accuracy at either threshold; the paper's figures have bits on their axis, so its claims
+are judged at equal bytes. AMSGrad does not adapt at eps 1e-3: no second moment passes it, so the server is momentum
+at rate lr / sqrt(eps). This edition has one seed: it indicates, it does not settle. Its rows at equal bytes are by
+the former measure, the mean of the evaluations before the budget, which favours methods that compress.
+"""
 
 
 EXPERIMENT = reproduction(
