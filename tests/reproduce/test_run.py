@@ -79,6 +79,19 @@ def test_another_setting_is_another_run(kept) -> None:
     assert cell().key != cell(rounds=4).key
 
 
+def test_cells_that_differ_in_name_alone_share_their_runs(halves, kept) -> None:
+    """The first is run; the second has its outcome, which took no time of its own."""
+    alike = [cell("tuned"), cell("best"), cell("longer", rounds=4)]
+    wanted = replace(halves, procedure=replace(halves.procedure, cells=lambda edition, known: alike))
+    heard = []
+    run_all(wanted, "quick", 2, kept, 1, lambda cell, seed, *_: heard.append((cell.name, seed)))
+    assert heard == [("tuned", 0), ("longer", 0), ("tuned", 1), ("longer", 1)]
+    for seed in range(2):
+        first, second = kept.get(alike[0], seed), kept.get(alike[1], seed)
+        assert first is not None and first.real_seconds > 0
+        assert second == replace(first, real_seconds=0.0)
+
+
 def test_no_checkpoints_are_left_behind(kept) -> None:
     execute(cell(), 0, kept)
     assert not kept.unfinished(cell(), 0).exists()

@@ -63,6 +63,13 @@ class Cell:
         words = re.sub(r"[^a-z0-9.]+", "-", self.name.lower()).strip("-")
         return f"{words[:60]}-{hashlib.sha256(self._text().encode()).hexdigest()[:10]}"
 
+    @property
+    def setting(self) -> str:
+        """All that decides its runs: cells that differ in their names alone have the same outcomes."""
+        algorithms = (self.by_seed, self.first_seed) if self.by_seed else self.algorithm
+        ends = (self.rounds, self.stop_at, self.stop_s)
+        return repr((algorithms, self.task, self.population, ends, self.evaluate_every, self.training_loss))
+
     def _text(self) -> str:
         """The repr as the first version had it, so that finished runs are found after a renaming or a new field."""
         text = repr(self)

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 
 from fedpace.disk.locks import is_locked
@@ -135,9 +136,11 @@ def run_all(
 ) -> Results:
     """Everything that is not finished yet; `told` hears of each run as it ends.
 
-    What another process is working on is left to it, so several may share a reproduction.
+    What another process is working on is left to it, so several may share a reproduction. A run that cells of several
+    names have in common is run for one of them.
     """
     while todo := _free(pending(experiment, edition, seeds, kept, only), kept):
+        todo = _not_in_common(todo, finished(experiment, edition, seeds, kept), kept)
         for left, ((cell, seed), outcome) in zip(
             _down_from(len(todo)), _executed(todo, kept, jobs), strict=False
         ):
@@ -148,6 +151,24 @@ def run_all(
 
 def _free(jobs: Sequence[Job], kept: FinishedRuns) -> list[Job]:
     return [(cell, seed) for cell, seed in jobs if not is_locked(kept.unfinished(cell, seed))]
+
+
+def _not_in_common(todo: Sequence[Job], known: Results, kept: FinishedRuns) -> list[Job]:
+    """The jobs that must be run: finished runs of the same setting are taken over, and of several alike one is left."""
+    settings = {name: cell.setting for name, cell in known.cells.items()}
+    ran = {
+        (settings[name], seed): outcome
+        for name, runs in known.outcomes.items()
+        for seed, outcome in runs.items()
+    }
+    left: dict[tuple[str, int], Job] = {}
+    for cell, seed in todo:
+        run = (cell.setting, seed)
+        if run in ran:
+            kept.put(cell, seed, replace(ran[run], real_seconds=0.0))
+        else:
+            left.setdefault(run, (cell, seed))
+    return list(left.values())
 
 
 def _down_from(count: int) -> Iterator[int]:

@@ -46,17 +46,15 @@ FLOWER = Table(
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
+    """At fixed rates; quick: at tuned ones, and the fixed ones, which stand beside what is judged, if asked for."""
     fixed = [
-        _fixed(label, algorithm, bed)
+        cell(label, algorithm, bed)
         for place, bed in BEDS[edition].items()
         for label, algorithm in _rules(place, bed).items()
     ]
-    return [*fixed, *tuned.cells(known)] if edition == "quick" else fixed
-
-
-def _fixed(label: str, algorithm: Algorithm, bed: Testbed) -> Cell:
-    """Where every data set has rates of its own, a fixed one stands beside what is judged."""
-    return replace(cell(label, algorithm, bed), by_name=bool(bed.data_sets))
+    if edition == "full":
+        return fixed
+    return [*(replace(each, by_name=True) for each in fixed), *tuned.cells(known)]
 
 
 def grids(edition: str) -> list[Grid]:

@@ -28,7 +28,7 @@ class Testbed:
     rounds: int
     evaluate_every: int
     solvers: tuple[str, ...] = SOLVERS
-    seeds: int | None = None  # at most so many, where a run takes most of a minute
+    seeds: int | None = None  # at most so many at the fixed rate, where a run takes most of a minute
     momentum_rate: float | None = None  # else two fifths of the other, as in the paper (0.05 and 0.02)
     tried: tuple[float, ...] = (0.005, 0.01, 0.02, 0.05, 0.08)  # rates of the paper's grid
     tuned_on: tuple[int, ...] = (1000, 1001, 1002, 1003)  # seeds: test sets are small

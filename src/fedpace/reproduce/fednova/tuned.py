@@ -61,7 +61,7 @@ def _cells(label: Callable[[str], str], place: str, rules: Sequence[Mapping[str,
     """One for each name; where every data set has rates of its own, `rules` has one entry for each of them."""
     if not rules:
         return []
-    bed = BEDS["quick"][place]
+    bed = replace(BEDS["quick"][place], seeds=None)
     return [
         cell(label(name), first, bed, tuple(each[name] for each in rules) if bed.data_sets else ())
         for name, first in rules[0].items()
