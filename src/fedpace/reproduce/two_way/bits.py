@@ -104,16 +104,20 @@ def _nominal(outcome: Outcome, side: str) -> float:
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    """Each method at its own best, where all of them were run; in the full edition as they come."""
     with draw.style():
-        figure, (row,) = draw.sheet(2, width=6.0, height=4.0)
-        for axes, split in zip(row, PARTITION, strict=True):
-            place = DataSplit("Fashion-MNIST", split)
-            _against_bytes(axes, results, place, {method: name_of(place, method) for method in SHOWN})
-        return {"bits": figure} | _tuned_pictures(results)
+        return _as_they_come(results) if edition == "full" else _tuned(results)
 
 
-def _tuned_pictures(results: Results) -> dict[str, Figure]:
-    """Each method at its own best, where all of them were run."""
+def _as_they_come(results: Results) -> dict[str, Figure]:
+    figure, (row,) = draw.sheet(2, width=6.0, height=4.0)
+    for axes, split in zip(row, PARTITION, strict=True):
+        place = DataSplit("Fashion-MNIST", split)
+        _against_bytes(axes, results, place, {method: name_of(place, method) for method in SHOWN})
+    return {"bits": figure}
+
+
+def _tuned(results: Results) -> dict[str, Figure]:
     sheets: dict[str, Mapping[DataSplit, Sequence[str]]] = {
         "tuned": dict.fromkeys(PLACES, SHOWN_TUNED),
         "cnn": {place: tuple(cnn.CHOSEN[split]) for split, place in cnn.PLACES.items()},
@@ -200,19 +204,6 @@ feedback up, is 4 points above the best of the others at equal bytes both ways a
 a minute, so ten seeds are due; five were run.
 """
 
-FULL = """
-## What to make of it
-
-Sending differences both ways at 1/8 ends next to FedAvg and FedAMS with a seventh of their bytes; compressing the
-model itself on the way down costs five points on iid data at the same price. At 1/32 the error memory lags behind
-AMSGrad's steps: accuracy jumps by ten points between evaluations before it settles. At equal rounds neither skipping
-nor doubling updates gains accuracy at either threshold; the paper's figures have bits on their axis, so its claims
-are judged at equal bytes. AMSGrad does not adapt at eps 1e-3: no second moment passes it, so the server is momentum
-at rate lr / sqrt(eps). This edition has one seed: it indicates, it does not settle. Its rows at equal bytes are by
-the former measure, the mean of the evaluations before the budget, which favours methods that compress.
-"""
-
-
 EXPERIMENT = reproduction(
     "two-way-bits",
     """
@@ -252,5 +243,5 @@ EXPERIMENT = reproduction(
             *_COMMON,
         ),
     },
-    notes={"quick": QUICK, "full": FULL},
+    notes={"quick": QUICK},
 )
