@@ -15,8 +15,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 WORDS = ("reproduced", "contradicted", "undecided", "indicated")
-NOT_RUN = "not run"
-OWN = ("own", "toy")
+OPEN = ("not tested", "not run")
+SAYS = (
+    "not run",
+    "not tested",
+    "undecided",
+    "indicated",
+)  # from little to more; a test that decides says most
+EDITIONS = ("quick", "full")
 PAPERS = {
     "FedNova": ("objective-inconsistency", "fednova-heterogeneous"),
     "FedGM": ("fedgm-family", "fedgm-large-lr", "fedgm-multistage", "fedgm-autonomous"),
@@ -24,25 +30,31 @@ PAPERS = {
     "bidirectional compression": ("two-way-bits",),
     "CA2FL": ("ca2fl-accuracy", "ca2fl-delay", "ca2fl-sensitivity"),
 }
-OURS = "our own claims"
+OURS = {"our own claims": "own", "expected from toy studies": "toy"}  # rows of the README and their sources
 
 
 def verdicts(name: str, *sources: str) -> Counter[str]:
-    """Of the claims of these sources on an experiment's pages, both editions.
+    """Of the claims of these sources on an experiment's pages.
 
-    A claim that one edition has not run counts as *not run* only if the other has not either, and once.
+    A claim counts once, by the edition that says most about it; the quick one, which has more seeds, if both do.
     """
-    pages = json.loads((RESULTS / name / "verdicts.json").read_text(encoding="utf-8")).values()
-    rows = [row for page in pages for row in page if row["source"] in sources]
-    ran = [row for row in rows if row["verdict"] != NOT_RUN]
-    left = {row["claim"] for row in rows} - {row["claim"] for row in ran}
-    return Counter(row["verdict"] for row in ran) + Counter({NOT_RUN: len(left)})
+    pages = json.loads((RESULTS / name / "verdicts.json").read_text(encoding="utf-8"))
+    found: dict[str, str] = {}
+    for row in (row for edition in EDITIONS for row in pages.get(edition, ()) if row["source"] in sources):
+        claim, verdict = row["claim"], row["verdict"]
+        if claim not in found or _said(verdict) > _said(found[claim]):
+            found[claim] = verdict
+    return Counter(found.values())
+
+
+def _said(verdict: str) -> int:
+    return SAYS.index(verdict) if verdict in SAYS else len(SAYS)
 
 
 def counted(found: Counter[str]) -> str:
     """The numbers of a row."""
     counts = [found[word] for word in WORDS]
-    return " | ".join(map(str, [*counts, found["not tested"] + found[NOT_RUN]])) + " |"
+    return " | ".join(map(str, [*counts, sum(found[word] for word in OPEN)])) + " |"
 
 
 def experiments() -> list[str]:
@@ -51,13 +63,13 @@ def experiments() -> list[str]:
 
 def of_paper(paper: str) -> str:
     """The numbers of a row of the README."""
-    if paper == OURS:
-        return counted(sum((verdicts(name, *OWN) for name in experiments()), Counter()))
+    if paper in OURS:
+        return counted(sum((verdicts(name, OURS[paper]) for name in experiments()), Counter()))
     return counted(sum((verdicts(name, "paper") for name in PAPERS[paper]), Counter()))
 
 
 def readme(text: str) -> str:
-    for paper in (*PAPERS, OURS):
+    for paper in (*PAPERS, *OURS):
         text = re.sub(
             rf"(?m)^(\| \[{paper}\][^|]*\| ).*$", lambda row, paper=paper: row[1] + of_paper(paper), text
         )
@@ -67,7 +79,7 @@ def readme(text: str) -> str:
 def evidence(text: str) -> str:
     """Rows of the papers' sections, then those of our own."""
     papers, heading, own = text.partition("\n## Our own claims\n")
-    return _filled(papers, "paper") + heading + _filled(own, *OWN)
+    return _filled(papers, "paper") + heading + _filled(own, *OURS.values())
 
 
 def _filled(text: str, *sources: str) -> str:

@@ -72,6 +72,9 @@ def test_claims_of_one_figure_pay_for_their_number() -> None:
     assert {found.verdict for found in apart} == {Verdict.REPRODUCED}
     assert [found.p for found in together] == [pytest.approx(2 * one.p)] * 2
     assert {found.verdict for found in together} == {Verdict.UNDECIDED}
+    ours = claim(one, name="b", family="1", source=ClaimSource.OWN)
+    beside = settled("quick", [claim(one, name="a", family="1"), ours])
+    assert {found.verdict for found in beside} == {Verdict.REPRODUCED}
 
 
 def test_one_seed_of_the_full_edition_indicates_and_no_more() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fedpace.reproduce.ca2fl import accuracy as ca2fl_accuracy
 from fedpace.reproduce.ca2fl import delay as ca2fl_delay
 from fedpace.reproduce.defedavg.slopes import slope_of
-from fedpace.reproduce.experiment import Verdict
+from fedpace.reproduce.experiment import Finding, Verdict
 from fedpace.reproduce.fedgm import large_lr as fedgm_large_lr
 from fedpace.reproduce.fednova import objective_inconsistency
 from fedpace.reproduce.judgement import settled
@@ -166,8 +166,46 @@ def test_fewer_rounds_of_one_n_alone_or_a_target_that_is_lost_again_are_no_speed
     assert verdict(judge(flat_later, 0.9), "fewer rounds (iid)") is Verdict.UNDECIDED
     assert verdict(judge(falling, 0.9), "the target is held") is Verdict.REPRODUCED
     assert verdict(judge(falling, 0.6), "the target is held") is Verdict.CONTRADICTED
-    assert verdict(judge(falling, 0.6), "Table 2's rates (iid)") is Verdict.REPRODUCED
+    assert verdict(judge(falling, 0.9), "Table 2's rates (iid)") is Verdict.REPRODUCED
+    assert verdict(judge(falling, 0.6), "Table 2's rates (iid)") is Verdict.NOT_TESTED
     assert "n = 80: 3 of 3, at 60 to 60 % (3 had touched it)" in judge(falling, 0.6)[2].note
+
+
+def test_local_steps_at_which_runs_fall_apart_are_not_compared() -> None:
+    from fedpace.reproduce.defedavg import speedup
+    from fedpace.reproduce.defedavg.speedup_cells import by_k
+
+    def judge(end: float) -> Finding:
+        """Rounds of K = 20, 50 and 100 on three seeds; the last accuracy at K = 20, which gets there last."""
+        took = dict(zip(speedup.K, (90, 30, 60), strict=True))
+        made = {
+            by_k("iid", k): [
+                outcome([0.1] * (t + seed % 2) + [0.9, end if k == 20 else 0.9]) for seed in range(3)
+            ]
+            for k, t in took.items()
+        }
+        return speedup._local("quick", results(made), "iid")
+
+    assert [len(judge(end).comparisons) for end in (0.9, 0.5)] == [2, 1]
+    assert "K = 20 is not compared." in judge(0.5).note
+    assert verdict([judge(0.5)], "more local steps") is Verdict.CONTRADICTED
+
+
+def test_a_printed_size_is_contradicted_by_gains_far_from_it() -> None:
+    """FedProx with another τ_eff, five points in print: half a point excludes them, four points do not."""
+    from fedpace.reproduce.fednova import figure7
+    from fedpace.reproduce.fednova.testbeds import EPOCHS, name_of
+
+    def judge(gain: float) -> Verdict:
+        made = {}
+        for epochs in EPOCHS:
+            for method, more in ((figure7.FEDPROX, 0.0), (figure7.TAU_EFF, gain)):
+                ends = (0.7 + more + 0.001 * (seed % 2) * bool(more) for seed in range(3))
+                made[name_of("here", method, "proximal", epochs)] = [outcome([end] * 6) for end in ends]
+        return verdict([figure7._tau_eff(results(made), "here")], "FedProx with")
+
+    assert judge(0.005) is Verdict.CONTRADICTED
+    assert judge(0.04) is Verdict.REPRODUCED
 
 
 def test_an_advantage_that_shrinks_with_n_is_the_papers_sentence_on_fedbuff() -> None:

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fedpace.link.codecs.quantise import dequantise, quantise
-from fedpace.link.wire.pack import Bytes
+from fedpace.link.codecs.quantise import dequantise, levels, quantise
+from fedpace.link.wire.pack import Bytes, empty_codes, pack, unpack
 from fedpace.spill import Slab
 from fedpace.vector import Vector
 
@@ -66,6 +66,37 @@ class Packed:
 
     def value(self, row: PackedRow) -> Vector:
         return dequantise(row.codes, row.scales, self.bits, row.size)
+
+    def nbytes(self, row: PackedRow) -> int:
+        return row.codes.nbytes + row.scales.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class L2Scale:
+    """`bits` per entry, scaled by the L2 norm of the whole vector: the quantiser of QSGD, which CA2FL cites.
+
+    Alistarh et al., NeurIPS 2017, section 3.1, with s = 2^(bits-1) - 1 levels:
+
+        Q(v)_j = ||v|| sign(v_j) floor(s |v_j| / ||v|| + u_j) / s         u_j uniform in [0, 1): unbiased
+
+    Variance: E||Q(v) - v||^2 <= min(d / s^2, sqrt(d) / s) ||v||^2, which grows with the size d; `Packed` has a
+    scale for every block and does not.
+    """
+
+    bits: int
+
+    def store(self, v: Vector, rng: np.random.Generator | None) -> PackedRow:
+        s, norm = levels(self.bits), np.linalg.norm(v)
+        u = 0.5 if rng is None else rng.random(v.size)
+        magnitudes = np.minimum(np.floor(np.abs(v) * (s / float(norm) if norm else 0.0) + u), s)
+        codes = (np.sign(v) * magnitudes + s).astype(empty_codes(0, self.bits).dtype)
+        return PackedRow(pack(codes, self.bits), np.array([norm], v.dtype), v.size)
+
+    def value(self, row: PackedRow) -> Vector:
+        s = levels(self.bits)
+        codes = unpack(row.codes, self.bits, row.size).astype(np.float64) - s
+        out: Vector = (codes * (float(row.scales[0]) / s)).astype(row.scales.dtype)
+        return out
 
     def nbytes(self, row: PackedRow) -> int:
         return row.codes.nbytes + row.scales.nbytes

@@ -6,9 +6,10 @@ FL-ICML workshop 2023 (whose numbers are cited here; later ICLR 2024).
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Literal, Unpack
 
 from fedpace.aggregate import Cached, Mean, Mixing, staleness_weight
+from fedpace.aggregate.rows import L2Scale
 from fedpace.algorithm import Algorithm
 from fedpace.algorithms.named import named
 from fedpace.algorithms.parameters import (
@@ -20,7 +21,10 @@ from fedpace.algorithms.parameters import (
     momentum_of,
     training,
 )
+from fedpace.errors import require
 from fedpace.pace import Immediate, selection
+
+CacheScale = Literal["block", "l2"]
 
 
 @named()
@@ -73,8 +77,20 @@ def ca2fl(*, cache_bits: int = 32, spill: str | None = None, **shared: Unpack[Bu
 
 @named()
 def mf_ca2fl(
-    *, cache_bits: int = 8, quantize_fresh: bool = False, **shared: Unpack[BufferedMomentum]
+    *,
+    cache_bits: int = 8,
+    cache_scale: CacheScale = "block",
+    quantize_fresh: bool = False,
+    **shared: Unpack[BufferedMomentum],
 ) -> Algorithm:
-    """CA2FL with a quantised cache: 8 and 4 bits per entry cost little accuracy, 2 bits somewhat more."""
-    cache = Cached(None if cache_bits == 32 else cache_bits, quantize_fresh=quantize_fresh)
+    """CA2FL with a quantised cache: 8 and 4 bits per entry cost little accuracy, 2 bits somewhat more.
+
+    The paper does not give its quantiser. `cache_scale="l2"` is QSGD's, which it cites: 2 bits collapse with it.
+    """
+    allowed = ("block", "l2") if cache_bits != 32 else ("block",)
+    require(
+        cache_scale in allowed, "cache_scale", cache_scale, f"{' or '.join(allowed)} with {cache_bits} bits"
+    )
+    rows = L2Scale(cache_bits) if cache_scale == "l2" else None
+    cache = Cached(None if cache_bits == 32 else cache_bits, quantize_fresh=quantize_fresh, rows=rows)
     return Algorithm(**buffered(shared), aggregate=cache, server_opt=momentum_of(shared))

@@ -12,6 +12,7 @@ MEANINGS = {
     "beta": "server momentum, in [0, 1)",
     "buffer": "updates aggregated in one server step",
     "cache_bits": "bits per cached entry, 2 to 16; 32: not quantised",
+    "cache_scale": "scale of a quantised cache: block (largest of 2048 entries) or l2 (norm of all, as in QSGD)",
     "client_lr": "learning rate of local steps",
     "clients_per_round": "clients sampled per round; none: all clients",
     "clip": "clipping norm of updates; none: no clipping",

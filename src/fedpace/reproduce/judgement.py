@@ -1,4 +1,7 @@
-"""Verdicts: what the comparisons of a claim say, with Holm's correction over the claims of one figure or table."""
+"""Verdicts: what the comparisons of a claim say, with Holm's correction over a paper's claims of one figure or table.
+
+Claims of ours beside them are corrected among themselves.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def settled(edition: str, claims: Sequence[Finding]) -> list[Finding]:
     """Each claim with comparisons gets verdict, p, interval and number of seeds."""
     weighed = [_weighed(_sourced(claim)) for claim in claims]
     adjusted: dict[int, float | None] = {}
-    families = [family_of(claim.family) for claim in weighed]
+    families = [(family_of(claim.family), claim.source) for claim in weighed]
     for family in set(families):
         places = [at for at, own in enumerate(families) if own == family]
         adjusted |= dict(zip(places, statistics.holm([weighed[at].p for at in places]), strict=True))

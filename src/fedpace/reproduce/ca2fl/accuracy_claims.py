@@ -8,9 +8,9 @@ from dataclasses import replace
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.ca2fl import two_bits
 from fedpace.reproduce.ca2fl.cells import ALPHAS, LAST, READINGS, SCALES, as_judged, name_of
-from fedpace.reproduce.ca2fl.methods import FEDASYNC, L2
+from fedpace.reproduce.ca2fl.methods import FEDASYNC, L2, L2_BITS
 from fedpace.reproduce.comparison import Comparison, above, as_cheap, as_good, final_accuracy
-from fedpace.reproduce.experiment import ClaimSource, Finding, not_run
+from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_run
 from fedpace.reproduce.results import Results, SeedSpread
 
 # Table 2 (3 seeds), CIFAR-10, CNN: method -> accuracy at Dirichlet 0.3 and 0.1; 2 bits from Table 1 (one run)
@@ -38,6 +38,7 @@ def findings(edition: str, known: Results) -> list[Finding]:
         _grows(results),
         *(_bits(results, alpha) for alpha in ALPHAS),
         _collapses(results, ALPHAS[0], L2, "its L2 norm", ClaimSource.PAPER),
+        _finer(results, ALPHAS[0]),
         *(
             _collapses(results, alpha, "MF-CA2FL 2 bits", "the largest entry of a block", ClaimSource.OWN)
             for alpha in ALPHAS
@@ -134,6 +135,21 @@ def _collapses(results: Results, alpha: float, method: str, scale: str, source: 
     below = above(results, name_of("FedBuff", alpha), name_of(method, alpha), final_accuracy(LAST))
     note = two_bits.QUANTISERS if source is ClaimSource.PAPER else ""
     return Finding(claim, published, ours, note=note, comparisons=(below,), family="Table 1", source=source)
+
+
+def _finer(results: Results, alpha: float) -> Finding:
+    """The quantiser with which two bits collapse must leave more bits harmless, or it is not the paper's."""
+    claim = (
+        "a cache of 8 or 4 bits, scaled by its L2 norm, is as good as one of 32, within 0.5 points, "
+        f"Dirichlet {alpha}"
+    )
+    methods = [method for method in L2_BITS if method != L2]
+    names = [name_of(method, alpha) for method in methods]
+    if not results.have(*names, name_of("CA2FL", alpha)):
+        return not_run(claim, OWN)
+    ours = ", ".join(f"{method}: {final(results, method, alpha):.2f}" for method in ("CA2FL", *methods))
+    equal = tuple(as_good(results, name, name_of("CA2FL", alpha), final_accuracy(LAST)) for name in names)
+    return Finding(claim, OWN, ours, comparisons=equal, family="L2 scale")
 
 
 def _fedasync(results: Results, alpha: float) -> Finding:

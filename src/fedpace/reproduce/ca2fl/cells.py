@@ -16,6 +16,7 @@ from fedpace.reproduce.ca2fl.methods import (
     FEDASYNC,
     FRESH,
     L2,
+    L2_BITS,
     METHODS,
     ONE,
     RatePair,
@@ -35,7 +36,7 @@ READINGS = (ONE, FRESH, L2)  # other quantisers of two bits, at the first split
 # the methods and splits of the tables of accuracies
 COMPARED = (
     *((method, alpha) for alpha in ALPHAS for method in METHODS),
-    *((reading, ALPHAS[0]) for reading in READINGS),
+    *((method, ALPHAS[0]) for method in dict.fromkeys((*READINGS, *L2_BITS))),
 )
 LAST = 3  # evaluations whose mean is a run's accuracy
 

@@ -266,7 +266,8 @@ EXPERIMENT = reproduction(
     Calibration" (CA2FL), Workshop on Federated Learning and Analytics in Practice, ICML 2023: Tables 4 and 5
 
     Staleness is not a parameter: it follows from how many clients are active (Mc) and how many updates make a
-    server step (M). The paper prints what it measured; an exact identity says what any simulation must find.
+    server step (M). The paper prints what it measured; where every step takes M updates and all clients
+    return, an identity gives the mean exactly.
     """,
     Procedure(cells, findings, tables, pictures),
     {"quick": _SETTINGS, "full": _SETTINGS},

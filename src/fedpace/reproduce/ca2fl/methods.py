@@ -9,13 +9,15 @@ from fedpace import algorithms
 from fedpace.aggregate import Cached
 from fedpace.aggregate.staleness import Polynomial
 from fedpace.algorithm import Algorithm
-from fedpace.reproduce.ca2fl.quantisers import L2Scale, OneScale
+from fedpace.reproduce.ca2fl.quantisers import OneScale
 
 BITS = {"MF-CA2FL 8 bits": 8, "MF-CA2FL 4 bits": 4, "MF-CA2FL 2 bits": 2}
 FEDASYNC = ("FedAsync constant", "FedAsync polynomial")
 METHODS = ("FedBuff", "CA2FL", *BITS, *FEDASYNC)
 # other quantisers for the cache that collapsed in print
 ONE, FRESH, L2 = "2 bits, one scale", "2 bits, fresh too", "2 bits, L2 scale"
+# QSGD's quantiser, which the paper cites
+L2_BITS = {"8 bits, L2 scale": 8, "4 bits, L2 scale": 4, L2: 2}
 BUFFER, CONCURRENCY = 10, 20
 
 
@@ -55,10 +57,11 @@ def rule(
             made = algorithms.fedasync(alpha=server, staleness=Polynomial(0.3), prox_mu=1.0, **active)
         case _ if method == FRESH:
             made = algorithms.mf_ca2fl(cache_bits=2, quantize_fresh=True, **buffered)
-        case _ if method in (ONE, L2):
-            rows = OneScale(2) if method == ONE else L2Scale(2)
+        case _ if method == ONE:
             plain = algorithms.mf_ca2fl(cache_bits=2, **buffered)
-            made = replace(plain, aggregate=Cached(2, rows=rows))
+            made = replace(plain, aggregate=Cached(2, rows=OneScale(2)))
+        case _ if method in L2_BITS:
+            made = algorithms.mf_ca2fl(cache_bits=L2_BITS[method], cache_scale="l2", **buffered)
         case _:
             made = algorithms.mf_ca2fl(cache_bits=BITS[method], **buffered)
     return replace(made, local=replace(made.local, weight_decay=1e-4))

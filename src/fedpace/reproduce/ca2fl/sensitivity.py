@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 METHODS = ("FedBuff", "CA2FL")
 BY_CONCURRENCY: tuple[Slots, ...] = ((15, 10), (20, 10), (25, 10))  # Figures 1 (a, b) and 4 (a, b)
 BY_BUFFER: tuple[Slots, ...] = ((20, 15), (20, 10), (20, 5))  # Figure 4 (c, d)
+TABLE_2: Slots = (20, 10)  # its row at Dirichlet 0.3 has the same runs, and is counted there
 FAR: Slots = (50, 10)  # staler than any in the paper
 EVERY: tuple[Slots, ...] = tuple(dict.fromkeys((*BY_CONCURRENCY, *BY_BUFFER, FAR)))
 ONE_FOR_ALL = "5 for all"  # every client has the same distribution of delays
@@ -84,7 +85,7 @@ def findings(edition: str, known: Results) -> list[Finding]:
         _less(results, BY_CONCURRENCY[0], BY_CONCURRENCY[-1], "Figures 1 (a, b), 4 (a, b)"),
         _less(results, BY_BUFFER[0], BY_BUFFER[-1], "Figure 4 (c, d)"),
         _less(results, BY_CONCURRENCY[0], FAR, OWN),
-        *(_ahead(results, slots) for slots in EVERY),
+        *(_ahead(results, slots) for slots in EVERY if slots != TABLE_2),
         *(_same(results, delays) for delays in DELAYS if delays != ONE_FOR_ALL),
         _worse(results),
     ]
@@ -217,11 +218,16 @@ _SETTINGS = {
 LOOKED = """
 ## What was looked at before
 
-The former page had the rates in print, which are those of the paper's networks, and five seeds: from M = 15 to M = 5
-FedBuff lost 12.9 points and CA2FL 14.6 (rows without `tuned`), so there was little training left to compare. Rates
-are tuned now at Mc = 20 and M = 10, on seeds of their own, and serve every row, as one pair of rates does in the
-paper. In a trial at Mc = 50, staler than anything in the paper, CA2FL had been behind FedBuff; these rows are claims
-of ours. Nothing else was chosen by what was seen: rounds, delays and claims are as they were.
+Before rates were tuned, all cells had the rates in print, which are those of the paper's networks, and five seeds:
+from M = 15 to M = 5 FedBuff lost 12.8 points and CA2FL 14.6 (rows without `tuned`), so there was little training left
+to compare. Rates are tuned now at Mc = 20 and M = 10, on seeds of their own, and serve every row, as one pair of
+rates does in the paper. In a trial at Mc = 50, staler than anything in the paper, CA2FL had been behind FedBuff;
+these rows are claims of ours.
+
+At the tuned rates five seeds were judged first, and every row was undecided; ten decide some. On the five new seeds
+alone (25, 10) holds among these; the others have p of 0.018 to 0.047 without a correction, on the same side. Rounds,
+delays and claims are as they were, but that (20, 10) is judged on the page on accuracy alone, where the same runs are
+the row at Dirichlet 0.3.
 """
 
 EXPERIMENT = reproduction(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
@@ -33,6 +34,7 @@ from fedpace.reproduce.experiment import (
     Procedure,
     Table,
     not_run,
+    not_tested,
     reproduction,
 )
 from fedpace.reproduce.outcome import Outcome
@@ -88,16 +90,26 @@ def _fewer(edition: str, results: Results, split: str) -> Finding:
     took = _rounds(edition, results, split, by_n, N)
     if not took:
         return not_run(claim, "Figure 6")
-    every, later = (_slopes(edition, results, split, by_n, numbers) for numbers in (N, N[1:]))
+    stable = [n for n in N if _holds(edition, results, by_n(split, n), split)]
+    every, later = (
+        _slopes(edition, results, split, by_n, [n for n in numbers if n in stable]) for numbers in (N, N[1:])
+    )
     note = (
-        "the slope of log rounds against log n, seed by seed, must be below 0, and also without the smallest n (added "
-        "after runs were seen: n = 5 alone decides the first one where its runs do not get there). The slopes "
-        f"are {statistics.fmean(every.values()):.2f} and {statistics.fmean(later.values()):.2f}. The first evaluation "
-        "at the target counts. " + _fallen(edition, results, split, {f"n = {n}": by_n(split, n) for n in N})
+        "the slope of log rounds against log n, seed by seed, must be below 0 over the n at which most runs hold the "
+        f"target, {stable[0]} to {stable[-1]}, and from {N[1]} on (both added after runs were seen). The slopes are "
+        f"{statistics.fmean(every.values()):.2f} and {statistics.fmean(later.values()):.2f}. The first evaluation at "
+        "the target counts. " + _fallen(edition, results, split, {f"n = {n}": by_n(split, n) for n in N})
     )
     ours = _listed(took) + " rounds at the same rates"
     both = (_falls(every), _falls(later, f"slope from n = {N[1]} on below 0"))
     return Finding(claim, "Figure 6", ours, note=note, comparisons=both, family="Figure 6")
+
+
+def _holds(edition: str, results: Results, cell: str, split: str) -> bool:
+    """Whether most runs of a cell end near the target or above it, not fallen apart."""
+    least = TARGET[edition][split] - FALLEN / 100
+    runs = results.of(cell)
+    return sum(run.final() >= least for run in runs) > len(runs) / 2
 
 
 def _falls(slopes: Mapping[int, float], what: str = "slope below 0") -> Comparison:
@@ -128,14 +140,16 @@ def _printed(edition: str, results: Results, split: str) -> Finding:
     took = _rounds(edition, results, split, by_table, N)
     if not took:
         return not_run(claim, "Figure 6")
+    ours = _listed(took) + " rounds"
+    if not _holds(edition, results, by_table(split, N[-1]), split):
+        why = (
+            f"Table 2 has the rates of the row above for every n but {N[-1]} (1 and 0.1), which alone decides; with "
+            "these rates, those of the paper's CNN, the target is touched and not held here, see the next row."
+        )
+        return not_tested(claim, "Figure 6", ours, why)
     falls = _falls(_slopes(edition, results, split, by_table))
     later = _falls(_slopes(edition, results, split, by_table, N[1:]), f"slope from n = {N[1]} on below 0")
-    note = (
-        "Table 2 has the rates of the row above for every n but 80 (1 and 0.1): that n alone decides. There the target "
-        "is touched and not held, see the next row."
-    )
-    ours = _listed(took) + " rounds"
-    return Finding(claim, "Figure 6", ours, note=note, comparisons=(falls, later), family="Figure 6")
+    return Finding(claim, "Figure 6", ours, comparisons=(falls, later), family="Figure 6")
 
 
 def _held(edition: str, results: Results, split: str) -> Finding:
@@ -230,11 +244,13 @@ def _local(edition: str, results: Results, split: str) -> Finding:
         return not_run(claim, published)
     ours = ", ".join(f"K = {k}: {value:.0f}" for k, value in took.items()) + " rounds"
     target = TARGET[edition][split]
+    stable = [k for k in K if _holds(edition, results, by_k(split, k), split)]
     faster = tuple(
         cheaper(results, by_k(split, more), by_k(split, less), target, draw.steps)
-        for less, more in ((20, 50), (50, 100))
+        for less, more in pairwise(stable)
     )
-    note = _fallen(edition, results, split, {f"K = {k}": by_k(split, k) for k in K})
+    left_out = "".join(f"K = {k} is not compared. " for k in K if k not in stable)
+    note = left_out + _fallen(edition, results, split, {f"K = {k}": by_k(split, k) for k in K})
     return Finding(claim, published, ours, note=note, comparisons=faster, family="Figure 7")
 
 

@@ -66,6 +66,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
         *found,
         *(_ratio(edition, results, split) for split in METHODS),
         _fedbuff(edition, results),
+        _slower(edition, results),
         _saves(results),
         *cifar.findings(edition, results),
     ]
@@ -151,12 +152,33 @@ def _fedbuff(edition: str, results: Results) -> Finding:
         return not_run(claim, published)
     ratios = {n: _quotient(edition, results, "noniid", n, "FedBuff") for n in N}
     ours = ", ".join(f"{ratio} (n = {n})" for n, ratio in ratios.items())
-    note = (
-        "section 4.2.1 says so. The former row had the printed order at every n, and was contradicted: in print "
-        "FedBuff is slower than FedAvg at n = 40 (604.93 against 211.67 s), here it is faster."
-    )
+    note = "section 4.2.1 says so."
     comparisons = (_sooner(edition, results, "noniid", "FedBuff", "FedAvg", N[0]), _shrinks(edition, results))
     return Finding(claim, published, ours, note=note, comparisons=comparisons, family="Table 1")
+
+
+def _slower(edition: str, results: Results) -> Finding:
+    """The one place of Table 1 where FedBuff is behind FedAvg."""
+    n = 40
+    slow, fast = (SECONDS["noniid"][method][N.index(n)] for method in ("FedBuff", "FedAvg"))
+    claim, published = (
+        f"FedBuff is slower than FedAvg at n = {n}, two classes per client",
+        f"{slow} against {fast} s",
+    )
+    pair = [name("noniid", method, n) for method in ("FedBuff", "FedAvg")]
+    if not results.have(*pair):
+        return not_run(claim, published)
+    ends = [taken(edition, results, "noniid", method, n) for method in ("FedBuff", "FedAvg")]
+    sooner = (_sooner(edition, results, "noniid", "FedAvg", "FedBuff", n),)
+    note = "FedBuff with all clients active: how many are active is not stated."
+    return Finding(
+        claim,
+        published,
+        f"{ends[0]:.1f} against {ends[1]:.1f} s",
+        note=note,
+        comparisons=sooner,
+        family="Table 1",
+    )
 
 
 def _shrinks(edition: str, results: Results) -> Comparison:

@@ -130,16 +130,19 @@ def _especially(results: Results, place: DataSplit) -> Finding:
     measure = at_budget(budget, COSTS["both ways"])
     ends = ", ".join(f"{m} {results.spread(name, measure):.1f} %" for m, name in names.items())
     text = f"after {budget / 1e6:.1f} MB both ways: {ends}"
+    often = f"FedBACA: {how_often(results, both)}; FedACA: {how_often(results, one)}"
     if any(rarely_fired(results, name) for name in names.values()):
-        return not_tested(claim, published, text, "their rule fired in less than 1 % of uploads.")
+        return not_tested(claim, published, text, f"{often}: in less than 1 % with at least one of them.")
     better = (above(results, both, one, measure),)
-    note = f"FedBACA: {how_often(results, both)}; FedACA: {how_often(results, one)}."
+    note = f"{often}."
     return Finding(claim, published, text, note=note, comparisons=better, family=FIGURES[place])
 
 
 def _fewest(results: Results, place: DataSplit) -> Finding:
     target = TARGETS[place.split]
-    claim = f"FedNLACA and FedBNLACA need few bits to {target:.0%}, FedBNLACA fewest ({where(place)})"
+    claim = (
+        f"FedNLACA and FedBNLACA need few bits to {target:.0%}, FedBNLACA fewest; not tuned ({where(place)})"
+    )
     methods = ("FedNLAA", "FedNLACA 1/8", "FedBNLACA 1/8")
     if _missing(results, place, *methods):
         return not_run(claim, NLA)
@@ -150,7 +153,12 @@ def _fewest(results: Results, place: DataSplit) -> Finding:
         for m, v in zip(methods, spent, strict=True)
     )
     if all(rarely_fired(results, name) for name in names[1:]):
-        return not_tested(claim, NLA, text, "NLA hardly ever fired: what saves is compression.")
+        return not_tested(
+            claim,
+            NLA,
+            text,
+            "NLA fired in less than 1 % of FedNLACA's and FedBNLACA's uploads: what saves is compression.",
+        )
     pairs = zip(names[1:], names, strict=False)
     fewer = tuple(cheaper(results, less, more, target, COSTS["both ways"]) for less, more in pairs)
     return Finding(claim, NLA, text, comparisons=fewer, family=FIGURES[place])
@@ -260,7 +268,10 @@ def _end(results: Results, method: str, name: str) -> str:
 
 def _tiny(results: Results, place: DataSplit) -> Finding:
     """The paper's second ratio; which of its figures have it is not said."""
-    claim = f"at ratio 1/128 FedBACA and FedBNLACA are less accurate than at 1/8, at equal rounds ({where(place)})"
+    claim = (
+        "at ratio 1/128 FedBACA and FedBNLACA are less accurate than at 1/8, at equal rounds; not tuned "
+        f"({where(place)})"
+    )
     names = {
         f"{m} {ratio}": name_of(place, f"{m} {ratio}")
         for m in ("FedBACA", "FedBNLACA")
