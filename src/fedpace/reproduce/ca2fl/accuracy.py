@@ -19,7 +19,7 @@ from fedpace.reproduce.ca2fl.cells import (
     name_of,
     tuned_rates,
 )
-from fedpace.reproduce.ca2fl.methods import BUFFER, FEDASYNC, METHODS, RatePair, printed_rates
+from fedpace.reproduce.ca2fl.methods import BITS, BUFFER, FEDASYNC, L2_BITS, METHODS, RatePair, printed_rates
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.experiment import Procedure, Table, compared, reproduction
 from fedpace.reproduce.outcome import Evaluation
@@ -122,7 +122,7 @@ def pictures(edition: str, known: Results) -> Mapping[str, Figure]:
         )
         bars.set_ylim(top=65)  # room for the legend
         draw.titled(bars, "Final accuracy, Dirichlet 0.1", "", "%", "upper right")
-    return {"accuracy": figure, "heterogeneity": _by_heterogeneity(results)}
+    return {"accuracy": figure, "heterogeneity": _by_heterogeneity(results), **_by_bits(results)}
 
 
 def _by_heterogeneity(results: Results) -> Figure:
@@ -135,6 +135,28 @@ def _by_heterogeneity(results: Results) -> Figure:
             legend = "lower right" if any(results.have(name) for name in shown.values()) else None
             draw.titled(axes, method, "server steps", "test accuracy, %", legend)
     return figure
+
+
+def _by_bits(results: Results) -> dict[str, Figure]:
+    """Figure 3 (b): bits of the cache, with a scale for every block of it and with QSGD's for all of it."""
+    plain = {"FedBuff": "FedBuff", "32 bits": "CA2FL"}
+    scales = {
+        "one scale per block": {f"{bits} bits": method for method, bits in BITS.items()},
+        "the L2 norm as scale (QSGD)": {f"{bits} bits": method for method, bits in L2_BITS.items()},
+    }
+    if not all(
+        results.have(name_of(method, ALPHAS[0])) for shown in scales.values() for method in shown.values()
+    ):
+        return {}
+    with draw.style():
+        figure, (row,) = draw.sheet(2, width=4.6, sharey=True)
+        for axes, (title, shown) in zip(row, scales.items(), strict=True):
+            cells = {label: name_of(method, ALPHAS[0]) for label, method in (plain | shown).items()}
+            draw.curves(axes, results, cells, smooth=2)
+            draw.titled(
+                axes, f"{title}, Dirichlet {ALPHAS[0]}", "server steps", "test accuracy, %", "lower right"
+            )
+    return {"bits": figure}
 
 
 def _updates(point: Evaluation) -> float:

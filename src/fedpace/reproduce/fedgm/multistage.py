@@ -19,6 +19,7 @@ from fedpace.reproduce.tables import at_the_end
 from fedpace.theory import multistage
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 RATES = (2.0, 1.0, 0.5)
@@ -204,19 +205,38 @@ def _schedule(edition: str) -> Table:
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
+    """Test accuracy over the short runs, for each first beta; test loss over the long ones."""
+    long = [t for t in LONG[edition] if results.have(*_shown(ANCHORS[-1], f", T {t}").values())]
     with draw.style():
         figure, (row,) = draw.sheet(len(ANCHORS), width=5.2, sharey=True)
         for axes, beta in zip(row, ANCHORS, strict=True):
-            labels = {
-                "stages 2, 1, 0.5": _stages(beta),
-                **{f"constant {r:g}": _constant(r, beta) for r in RATES},
-            }
-            draw.curves(axes, results, labels, smooth=3)
-            for end in multistage(RATES, ROUNDS[edition], beta, beta).ends[:-1]:
-                axes.axvline(end, color="#999999", linestyle=":", linewidth=1)
+            draw.curves(axes, results, _shown(beta), smooth=3)
+            _mark_stages(axes, ROUNDS[edition], beta)
             axes.set_ylim(bottom=70 if edition == "quick" else None)
             draw.titled(axes, f"first β = ν = {beta}", "server steps", "test accuracy, %", "lower right")
-    return {"stages": figure}
+        return {"stages": figure} | ({"long": _over_long_runs(edition, results, long)} if long else {})
+
+
+def _over_long_runs(edition: str, results: Results, lengths: Sequence[int]) -> Figure:
+    figure, (row,) = draw.sheet(len(lengths), width=5.2, sharey=True)
+    for axes, rounds in zip(row, lengths, strict=True):
+        draw.curves(axes, results, _shown(ANCHORS[-1], f", T {rounds}"), metric="loss", smooth=LAST)
+        _mark_stages(axes, rounds, ANCHORS[-1])
+        axes.set_ylim((0.37, 0.55) if edition == "quick" else (None, None))
+        title = f"{rounds:,} rounds, local rate {PAPERS_RATE}, first β = ν = {ANCHORS[-1]}"
+        draw.titled(axes, title, "server steps", "test loss", "upper right")
+    return figure
+
+
+def _shown(beta: float, suffix: str = "") -> dict[str, str]:
+    """Cells by their labels."""
+    constant = {f"constant {rate:g}": _constant(rate, beta, suffix) for rate in RATES}
+    return {"stages 2, 1, 0.5": _stages(beta, suffix), **constant}
+
+
+def _mark_stages(axes: Axes, rounds: int, beta: float) -> None:
+    for end in multistage(RATES, rounds, beta, beta).ends[:-1]:
+        axes.axvline(end, color="#999999", linestyle=":", linewidth=1)
 
 
 SEEDS = """

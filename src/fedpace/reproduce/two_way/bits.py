@@ -136,7 +136,18 @@ def _sheet(results: Results, shown: Mapping[DataSplit, Sequence[str]]) -> Figure
     figure, grid = draw.sheet(2, (len(ran) + 1) // 2, width=6.0, height=4.0)
     for axes, (place, cells) in zip(grid.flat, ran.items(), strict=False):
         _against_bytes(axes, results, place, cells)
+        _tuned_for_few_rounds(axes, results, place, list(cells.values()))
     return figure
+
+
+def _tuned_for_few_rounds(axes: Axes, results: Results, place: DataSplit, drawn: Sequence[str]) -> None:
+    """The rivals that small budgets are judged against: dashed, in the colours of the same methods above."""
+    for method in BASELINES:
+        if results.have(short := brief(place, method)) and tuned(place, method) in drawn:
+            label = f"{method}, tuned for {FEW_ROUNDS[place.network]} rounds"
+            at = drawn.index(tuned(place, method))
+            draw.curve(axes, results.of(short), label, at, draw.megabytes, linestyle="--")
+    axes.legend(loc="lower right", fontsize=7)
 
 
 def _against_bytes(axes: Axes, results: Results, place: DataSplit, cells: Mapping[str, str]) -> None:
