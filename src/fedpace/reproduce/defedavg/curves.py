@@ -53,12 +53,13 @@ def named(split: str, method: str, n: int) -> str:
 
 
 def picture(results: Results, split: str) -> Figure:
-    """Without these runs, as in the full edition: the table's, with test loss."""
+    """A column for every n; without these runs, as in the full edition, the table's for the n it has, with test loss."""
     ran = all(results.have(named(split, method, n)) for method in ("FedAvg", OURS) for n in N)
     name, metric = (named, METRIC) if ran else (table1.name, "loss")
+    columns = [n for n in N if results.have(name(split, OURS, n))] or N
     with draw.style():
-        figure, grid = draw.sheet(len(N), 2, width=3.6, sharey="row")
-        for column, n in enumerate(N):
+        figure, grid = draw.sheet(len(columns), 2, width=3.6, sharey="row")
+        for column, n in enumerate(columns):
             shown = {method: name(split, method, n) for method in METHODS[split]}
             draw.curves(grid[0][column], results, shown, draw.seconds)
             draw.curves(grid[1][column], results, shown, draw.seconds, metric)
