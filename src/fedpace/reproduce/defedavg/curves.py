@@ -53,7 +53,7 @@ def named(split: str, method: str, n: int) -> str:
 
 
 def picture(results: Results, split: str) -> Figure:
-    """A column for every n; without these runs, as in the full edition, the table's for the n it has, with test loss."""
+    """A column for every n; without these runs, as in the full edition: the table's, for its n, with test loss."""
     ran = all(results.have(named(split, method, n)) for method in ("FedAvg", OURS) for n in N)
     name, metric = (named, METRIC) if ran else (table1.name, "loss")
     columns = [n for n in N if results.have(name(split, OURS, n))] or N
