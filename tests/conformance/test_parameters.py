@@ -77,7 +77,7 @@ OWN = {
     "favano": {"rescale"},
     "fednova_vr": {"accumulate"},
     "fedrep": {"head_epochs"},
-    "mf_ca2fl": {"quantize_fresh"},
+    "mf_ca2fl": {"cache_scale", "quantize_fresh"},
     "lag": {"rule", "lipschitz"},
     "two_way": {"pace", "first", "newest", "per_tensor", "server_opt", "skip"},
 }
