@@ -95,9 +95,7 @@ class Reproduction:
     summary: str  # a sentence or two for the top of the page
     procedure: Procedure
     settings: Mapping[str, Sequence[SettingRow]]  # by edition
-    notes: Mapping[str, str] = field(
-        default_factory=dict
-    )  # by edition: sections on what came out, what was tried
+    notes: Mapping[str, str] = field(default_factory=dict)  # by edition: sections in Markdown
 
 
 def reproduction(

@@ -17,14 +17,11 @@ class OneScale:
 
     def store(self, v: Vector, rng: np.random.Generator | None) -> Vector:
         """Entries as multiples of the largest one's L-th part, rounded at random so that the mean stays."""
-        levels, scale = 2 ** (self.bits - 1) - 1, self.scale(v)
+        levels, scale = 2 ** (self.bits - 1) - 1, float(np.abs(v).max())
         noise = 0.5 if rng is None else rng.random(v.size)
         codes = np.sign(v) * np.floor(np.abs(v) * (levels / scale if scale else 0.0) + noise)
         row: Vector = (codes * (scale / levels)).astype(v.dtype)
         return row
-
-    def scale(self, v: Vector) -> float:
-        return float(np.abs(v).max())
 
     def value(self, row: Vector) -> Vector:
         return row
