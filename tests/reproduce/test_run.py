@@ -8,6 +8,7 @@ import pytest
 from fedpace import algorithms
 from fedpace.disk.locks import locked
 from fedpace.errors import ConfigError
+from fedpace.reproduce import estimate as costs
 from fedpace.reproduce import experiment
 from fedpace.reproduce.cell import Exact
 from fedpace.reproduce.estimate import duration, estimate
@@ -101,6 +102,25 @@ def test_the_estimate_counts_runs_and_steps_and_stops_at_the_clock() -> None:
     cost = estimate([(cell(), 0), (cell(), 1), (cell(rounds=1_000_000, stop_s=10.0), 0)])
     assert (cost.runs, cost.steps) == (3, 3 + 3 + 11)
     assert cost.core_seconds >= 0
+
+
+def test_the_estimate_counts_runs_that_cells_share_once() -> None:
+    assert estimate([(cell("tuned"), 0), (cell("best"), 0), (cell("tuned"), 1)]).runs == 2
+
+
+@pytest.mark.parametrize(("enough_s", "lengths"), [(0.0, [2]), (10.0, [2, 6])])
+def test_a_probe_that_takes_long_is_enough(monkeypatch, enough_s: float, lengths: list[int]) -> None:
+    """A server step of a CNN may take half a minute: six more would say nothing new."""
+    probes = []
+
+    def counted(cell, seed, rounds):
+        probes.append(rounds)
+        return simulated(cell, seed, rounds=rounds)
+
+    monkeypatch.setattr(costs, "simulated", counted)
+    monkeypatch.setattr(costs, "ENOUGH_S", enough_s)
+    assert estimate([(cell(rounds=1_000_000, stop_s=10.0), 0)]).steps == 11
+    assert probes == lengths
 
 
 def test_the_estimate_counts_work_and_not_the_time_that_others_took() -> None:

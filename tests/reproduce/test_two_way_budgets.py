@@ -25,12 +25,13 @@ from fedpace.reproduce.two_way.cells import BASELINES, METHODS, DataSplit
 from fedpace.reproduce.two_way.tuned import (
     ALL,
     EVERYWHERE,
-    FEW_ROUNDS,
     FIGURES,
+    FOR_FEDBACA,
     TUNED,
     brief,
     cells,
     grids,
+    lengths,
     ran,
     tuned,
 )
@@ -38,6 +39,7 @@ from fedpace.reproduce.two_way.tuned import (
 from .conftest import outcome, results
 
 IID = DataSplit("Fashion-MNIST", "iid")
+TEN = FOR_FEDBACA[""]
 CHOICES = {grid.name: (grid.rates[0], grid.others[-1]) for grid in grids("quick")}
 
 
@@ -94,15 +96,30 @@ def test_every_method_of_a_comparison_is_tuned_with_the_same_grid() -> None:
 
 
 def test_baselines_are_tuned_for_few_rounds_too_by_what_they_reach_in_them() -> None:
-    short = {grid.name: grid for grid in grids("quick") if grid.name.endswith(f", {FEW_ROUNDS['']} rounds")}
+    short = {grid.name: grid for grid in grids("quick") if grid.name.endswith(f", {TEN} rounds")}
     assert list(short) == [
-        brief(DataSplit("Fashion-MNIST", s), m) for s in ("iid", "non-iid") for m in BASELINES
+        brief(DataSplit("Fashion-MNIST", s), m, TEN) for s in ("iid", "non-iid") for m in BASELINES
     ]
     assert {(cell.rounds, cell.evaluate_every) for grid in short.values() for cell in grid.cells()} == {
         (10, 1)
     }
     judged = {cell.name: cell for cell in cells("quick", Results(choices=CHOICES))}
-    assert all(judged[brief(place, m)].rounds == 10 for place in EVERYWHERE for m in BASELINES)
+    assert all(judged[brief(place, m, TEN)].rounds == TEN for place in EVERYWHERE for m in BASELINES)
+
+
+def test_rivals_are_tuned_for_every_budget_they_are_judged_at() -> None:
+    """Uncompressed methods have ten rounds for FedBACA's bytes, 22 for its seconds, 36 for FedACA's bytes."""
+    uneven = DataSplit("MNIST", "non-iid", ALL)
+    assert lengths(uneven, "FedAdam") == (10, 36)
+    assert lengths(uneven, "FedACA 1/8") == (18,)
+    assert lengths(IID, "FedAdam") == (10, 22)
+    assert lengths(IID, "FedACA 1/8") == lengths(uneven, "FedBACA 1/8") == ()
+    names = {cell.name: cell.rounds for cell in cells("quick", Results(choices=CHOICES))}
+    for place in EVERYWHERE:
+        for method in TUNED:
+            for rounds in lengths(place, method):
+                assert names[brief(place, method, rounds)] == rounds
+    assert not any(grid.name.endswith("36 rounds") for grid in grids("full"))
 
 
 def test_first_models_are_sent_whole_by_all_methods_or_none() -> None:
@@ -161,12 +178,16 @@ def test_accuracy_at_a_budget_is_on_the_line_between_two_evaluations() -> None:
 def test_a_rival_is_the_one_tuned_for_about_the_budget() -> None:
     """Evaluations are 15 bytes apart: two of them are within what the brief runs of three spend, six are not."""
     made = at_place(IID, 0.5)
-    made |= {brief(IID, m): [outcome([0.7 + seed / 1000] * 3) for seed in range(5)] for m in BASELINES}
+    made |= {brief(IID, m, TEN): [outcome([0.7 + seed / 1000] * 3) for seed in range(5)] for m in BASELINES}
     known = results(made)
     cost = COSTS["both ways"]
     spent = [point.bytes for point in outcome([0.5] * 6).points]
-    assert rivals_at(known, IID, "FedBACA 1/8", spent[1], cost) == {m: brief(IID, m) for m in BASELINES}
-    assert rivals_at(known, IID, "FedBACA 1/8", spent[5], cost) == {m: tuned(IID, m) for m in BASELINES}
+    few, usual = (rivals_at(known, IID, "FedBACA 1/8", spent[at], cost) for at in (1, 5))
+    assert few == ({m: brief(IID, m, TEN) for m in BASELINES}, TEN)
+    assert usual == ({m: tuned(IID, m) for m in BASELINES}, None)
+    made |= {brief(IID, m, 22): [outcome([0.7 + seed / 1000] * 6) for seed in range(5)] for m in BASELINES}
+    lengthened = [rivals_at(results(made), IID, "FedBACA 1/8", spent[at], cost).rounds for at in (1, 5)]
+    assert lengthened == [TEN, 22]
     own = tuned(IID, "FedBACA 1/8")
     made[own] = [outcome([0.6 + seed / 1000] * 2, traffic=made[own][0].traffic) for seed in range(5)]
     [found] = settled("quick", by_bytes(results(made), IID, "FedBACA 1/8", "a figure"))
@@ -228,7 +249,7 @@ def test_a_rival_tuned_for_few_rounds_counts_if_any_of_its_runs_gets_to_the_targ
 
     def verdict(missed: int) -> Verdict:
         made = {tuned(IID, method): runs(40) for method in BASELINES} | {tuned(IID, "FedBACA 1/8"): runs(10)}
-        made |= {brief(IID, method): runs(3, missed) for method in BASELINES}
+        made |= {brief(IID, method, TEN): runs(3, missed) for method in BASELINES}
         return settled("quick", to_target(results(made), IID, "FedBACA 1/8", "Figure 2"))[0].verdict
 
     assert verdict(0) is Verdict.CONTRADICTED
@@ -237,10 +258,23 @@ def test_a_rival_tuned_for_few_rounds_counts_if_any_of_its_runs_gets_to_the_targ
 
 
 def test_rivals_are_tuned_for_few_rounds_all_of_them_or_none() -> None:
-    made = at_place(IID, 0.5) | {brief(IID, "FedAvg"): [outcome([0.7] * 3)] * 5}
-    assert rivals_at(results(made), IID, "FedBACA 1/8", 15.0, COSTS["both ways"]) == {
-        m: tuned(IID, m) for m in BASELINES
-    }
+    made = at_place(IID, 0.5) | {brief(IID, "FedAvg", TEN): [outcome([0.7] * 3)] * 5}
+    found = rivals_at(results(made), IID, "FedBACA 1/8", 15.0, COSTS["both ways"])
+    assert found.names == {m: tuned(IID, m) for m in BASELINES}
+
+
+def test_fedaca_is_tuned_for_what_fedbaca_sends() -> None:
+    """It has 60 % in its usual run and 70 % in a short one, which is the one that counts: FedBACA has 60 %."""
+    place = DataSplit("Fashion-MNIST", "non-iid")
+    made = at_place(place, 0.5)
+    fired = made[tuned(place, "FedACA 1/8")][0].traffic
+    made[brief(place, "FedACA 1/8", 18)] = [
+        outcome([0.7 + seed**2 / 1000] * 6, traffic=fired) for seed in range(5)
+    ]
+    found = settled("quick", two_way_bits.findings("quick", results(made)))
+    [row] = [f for f in found if "than FedACA 1/8 at equal bytes" in f.claim and f.comparisons]
+    assert row.verdict is Verdict.CONTRADICTED
+    assert "both ways, rivals tuned for 18 rounds: FedBACA 1/8 60" in row.ours
 
 
 def test_seconds_on_a_link_are_training_and_one_clients_share_of_the_bytes() -> None:

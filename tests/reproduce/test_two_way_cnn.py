@@ -9,13 +9,14 @@ from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way import bits, cnn
-from fedpace.reproduce.two_way.cells import BASELINES, DataSplit
-from fedpace.reproduce.two_way.tuned import brief, tuned
+from fedpace.reproduce.two_way.cells import BASELINES, CNN, DataSplit
+from fedpace.reproduce.two_way.tuned import FOR_FEDBACA, brief, tuned
 
 from .conftest import outcome, results
 
 COMMITTED = Path(__file__).parents[2] / "docs/results/two-way-bits/tuning.json"
 CHOICES = {grid.name: (grid.rates[0], grid.others[0]) for grid in cnn.grids()}
+SEVEN = FOR_FEDBACA[CNN]
 
 
 def test_everything_but_the_server_rate_is_what_the_mlp_chose() -> None:
@@ -25,7 +26,7 @@ def test_everything_but_the_server_rate_is_what_the_mlp_chose() -> None:
         for method, other in cnn.CHOSEN[split].items():
             assert choices[tuned(place, method)]["other"] == other
         for method in ("FedAdam", "FedAMS"):
-            assert choices[brief(place, method)]["other"] in cnn.FOR_FEW_ROUNDS
+            assert choices[brief(place, method, FOR_FEDBACA[""])]["other"] in cnn.FOR_FEW_ROUNDS
 
 
 def test_its_cells_have_a_cnn_and_run_only_by_name() -> None:
@@ -35,7 +36,7 @@ def test_its_cells_have_a_cnn_and_run_only_by_name() -> None:
     non_iid = cnn.PLACES["non-iid"]
     judged = [cells[tuned(non_iid, method)] for method in cnn.CHOSEN["non-iid"]]
     assert {(cell.rounds, cell.seeds) for cell in judged} == {(40, None)}
-    assert {cells[brief(non_iid, method)].rounds for method in BASELINES} == {7}
+    assert {cells[brief(non_iid, method, SEVEN)].rounds for method in BASELINES} == {7}
     assert cells[tuned(non_iid, "FedBACA 1/8")].algorithm.up.tau == 1.5
     assert set(cells) <= {cell.name for cell in bits.cells("quick", Results(choices=CHOICES))}
     assert not any("CNN" in cell.name for cell in bits.cells("full", Results(choices=CHOICES)))
@@ -46,7 +47,7 @@ def test_smaller_thresholds_are_tried_for_aa_at_rates_up_to_a_tenth() -> None:
     non_iid = cnn.PLACES["non-iid"]
     assert sizes[tuned(non_iid, "FedACA 1/8")] == sizes[tuned(non_iid, "FedBACA 1/8")] == 3 + 3 * 2
     assert sizes[tuned(non_iid, "FedNLAA")] == sizes[tuned(non_iid, "FedAMS")] == 3
-    assert sizes[brief(non_iid, "FedAMS")] == sizes[brief(cnn.PLACES["iid"], "FedAdam")] == 6
+    assert sizes[brief(non_iid, "FedAMS", SEVEN)] == sizes[brief(cnn.PLACES["iid"], "FedAdam", SEVEN)] == 6
 
 
 def test_on_iid_data_only_the_method_is_judged_whose_rule_fires_with_the_mlp() -> None:
@@ -63,7 +64,7 @@ def test_rivals_at_the_budget_of_compressed_uploads_are_those_tuned_for_few_roun
     }
     for method in BASELINES:
         ends[tuned(place, method)] = [outcome([0.9, 0.9]) for _ in range(5)]
-        ends[brief(place, method)] = [outcome([0.4, 0.6]) for _ in range(5)]
+        ends[brief(place, method, SEVEN)] = [outcome([0.4, 0.6]) for _ in range(5)]
     found = settled("quick", bits.findings("quick", results(ends)))
     [row] = [f for f in found if f.claim.endswith("(Fashion-MNIST, iid, CNN)") and "FedBACA" in f.claim]
     assert row.verdict is Verdict.REPRODUCED and "rivals tuned for 7 rounds" in row.ours

@@ -13,6 +13,7 @@ from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.run import Job, simulated
 
 SHORT = 2  # server steps of a probe
+ENOUGH_S = 10.0  # of a core: beside such a probe what is done once does not count
 
 
 class TimeEstimate(NamedTuple):
@@ -45,10 +46,13 @@ def total(estimates: Sequence[TimeEstimate]) -> TimeEstimate:
 
 
 def estimate(jobs: Sequence[Job]) -> TimeEstimate:
-    """Times the same kinds of rounds; cells that differ in numbers only are taken to be equally fast."""
+    """Times the same kinds of rounds; cells that differ in numbers only are taken to be equally fast.
+
+    Cells that differ in name alone share their runs, which are counted once.
+    """
     known: dict[tuple[object, ...], Throughput | str] = {}
     found = []
-    for cell, seed in jobs:
+    for cell, seed in {(cell.setting, seed): (cell, seed) for cell, seed in jobs}.values():
         kind = _kind(cell)
         if kind not in known:
             known[kind] = _pace_or_reason(cell, seed)
@@ -93,9 +97,15 @@ def _pace_or_reason(cell: Cell, seed: int) -> Throughput | str:
 
 
 def _pace(cell: Cell, seed: int) -> Throughput:
-    """By the difference of two short runs: what is done once, such as compiling loops, does not count."""
+    """By the difference of two short runs: what is done once, such as compiling loops, does not count.
+
+    One run is enough where it takes long.
+    """
     cell.task(seed)  # the data are kept for both
-    (short, short_s), (long, long_s) = (_timed(cell, seed, rounds) for rounds in (SHORT, 3 * SHORT))
+    short, short_s = _timed(cell, seed, SHORT)
+    if short_s >= ENOUGH_S:
+        return Throughput(short_s / SHORT, short.seconds / SHORT)
+    long, long_s = _timed(cell, seed, 3 * SHORT)
     core_s = (long_s - short_s) / (2 * SHORT) if long_s > short_s else long_s / (3 * SHORT)
     return Throughput(core_s, (long.seconds - short.seconds) / (2 * SHORT))
 

@@ -227,7 +227,7 @@ EXPERIMENT = reproduction(
             *_COMMON,
             *compared(
                 """
-                two bits (Table 1) | CNN | also the CNN, 100 rounds (cells `CNN ...`)
+                two bits (Table 1) | CNN | also the CNN, 75 rounds (cells `CNN ...`)
                 """
             ),
         ),

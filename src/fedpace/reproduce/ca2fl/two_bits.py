@@ -1,4 +1,4 @@
-"""CA2FL, Table 1: the collapse of a cache of two bits, with the paper's CNN in a fifth of its rounds.
+"""CA2FL, Table 1: the collapse of a cache of two bits, with the paper's CNN in 75 of its 500 rounds.
 
 The noise of two bits grows with the network, so a small one may not show the collapse that a large one has.
 """
@@ -17,7 +17,7 @@ from fedpace.sim import presets
 PLAIN = "MF-CA2FL 2 bits"
 METHODS = ("FedBuff", "CA2FL", PLAIN, L2)
 ALPHA = 0.3
-ROUNDS = 100
+ROUNDS = 75
 LAST = 3  # evaluations whose mean is a run's accuracy
 PUBLISHED = "CNN, 500 rounds: 41.55, FedBuff 50.23, CA2FL 53.66 (Table 1)"
 QUANTISERS = (
@@ -39,7 +39,7 @@ def cells() -> list[Cell]:
             task=NamedTask("cifar10", f"dirichlet:{ALPHA}", "cnn_ca2fl"),
             population=presets.ca2fl(),
             rounds=ROUNDS,
-            evaluate_every=10,
+            evaluate_every=5,
             by_name=True,
         )
         for method in METHODS
@@ -60,9 +60,13 @@ def findings(results: Results) -> list[Finding]:
 def _collapses(results: Results, method: str, cache: str) -> Finding:
     claim = f"the paper's CNN, {ROUNDS} rounds: {cache} ends below FedBuff, Dirichlet {ALPHA}"
     names = {shown: name_of(shown) for shown in (method, "FedBuff", "CA2FL")}
-    if not results.have(*names.values()):
+    if not results.have(names[method], names["FedBuff"]):
         return not_run(claim, PUBLISHED, "its cells are declared (`CNN`).")
-    ours = ", ".join(f"{shown} {results.final(name, last=LAST):.2f} %" for shown, name in names.items())
+    ours = ", ".join(
+        f"{shown} {results.final(name, last=LAST):.2f} %"
+        for shown, name in names.items()
+        if results.have(name)
+    )
     below = above(results, names["FedBuff"], names[method], final_accuracy(LAST))
     return Finding(claim, PUBLISHED, ours, comparisons=(below,), family="Table 1")
 

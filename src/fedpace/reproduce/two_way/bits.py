@@ -27,7 +27,7 @@ from fedpace.reproduce.two_way.cells import (
     where,
 )
 from fedpace.reproduce.two_way.findings import findings
-from fedpace.reproduce.two_way.tuned import EVERYWHERE, FEW_ROUNDS, TUNED, brief, tuned
+from fedpace.reproduce.two_way.tuned import EVERYWHERE, TUNED, brief, lengths, tuned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +73,11 @@ def _ran(results: Results, place: DataSplit) -> dict[str, str]:
     """The cells of a place by their labels."""
     plain = {m: name_of(place, m) for m in (*BASELINES, *METHODS, SUGGESTED)}
     every = plain | {f"{m}, tuned": tuned(place, m) for m in TUNED}
-    every |= {f"{m}, tuned for {FEW_ROUNDS[place.network]} rounds": brief(place, m) for m in BASELINES}
+    every |= {
+        f"{m}, tuned for {rounds} rounds": brief(place, m, rounds)
+        for m in TUNED
+        for rounds in lengths(place, m)
+    }
     return {label: name for label, name in every.items() if results.have(name)}
 
 
@@ -141,10 +145,11 @@ def _sheet(results: Results, shown: Mapping[DataSplit, Sequence[str]]) -> Figure
 
 
 def _tuned_for_few_rounds(axes: Axes, results: Results, place: DataSplit, drawn: Sequence[str]) -> None:
-    """The rivals that small budgets are judged against: dashed, in the colours of the same methods above."""
+    """The rivals that the smallest budgets are judged against: dashed, in the colours of the same methods above."""
     for method in BASELINES:
-        if results.have(short := brief(place, method)) and tuned(place, method) in drawn:
-            label = f"{method}, tuned for {FEW_ROUNDS[place.network]} rounds"
+        rounds = min(lengths(place, method))
+        if results.have(short := brief(place, method, rounds)) and tuned(place, method) in drawn:
+            label = f"{method}, tuned for {rounds} rounds"
             at = drawn.index(tuned(place, method))
             draw.curve(axes, results.of(short), label, at, draw.megabytes, linestyle="--")
     axes.legend(loc="lower right", fontsize=7)

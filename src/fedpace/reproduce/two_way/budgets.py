@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_run, not
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way.cells import BASELINES, DataSplit, where
-from fedpace.reproduce.two_way.tuned import FEW_ROUNDS, FIGURES, brief, missing, ran, tuned
+from fedpace.reproduce.two_way.tuned import FIGURES, brief, lengths, missing, ran, tuned
 
 Cost = Callable[[Evaluation], float]
 
@@ -49,16 +50,39 @@ def at_budget(budget: float, cost: Cost) -> Measure:
     return measure
 
 
-def rivals_at(results: Results, place: DataSplit, method: str, budget: float, cost: Cost) -> dict[str, str]:
-    """The baselines tuned for about this budget: for few rounds where it is spent by then, else for a whole run."""
-    usual = ran(results, place, method, *BASELINES)
-    short = {m: brief(place, m) for m in BASELINES}
-    is_small = (
-        usual[method] == tuned(place, method)
-        and results.have(*short.values())
-        and all(budget <= budget_of(results, name, cost) for name in short.values())
+class Rivals(NamedTuple):
+    """The cells that others are compared with, by method, and the length of run they were tuned for."""
+
+    names: Mapping[str, str]
+    rounds: int | None = None  # the usual one
+
+    def __str__(self) -> str:
+        return f", rivals tuned for {self.rounds} rounds" if self.rounds else ""
+
+
+def rivals_at(
+    results: Results,
+    place: DataSplit,
+    method: str,
+    budget: float,
+    cost: Cost,
+    rivals: Sequence[str] = BASELINES,
+) -> Rivals:
+    """The rivals tuned for about this budget: for the shortest runs that spend it, all of them or none."""
+    usual = ran(results, place, method, *rivals)
+    usually = Rivals({m: usual[m] for m in rivals})
+    if usual[method] != tuned(place, method):
+        return usually
+    shorter = (
+        Rivals({m: brief(place, m, rounds) for m in rivals}, rounds) for rounds in lengths(place, rivals[0])
     )
-    return short if is_small else {m: usual[m] for m in BASELINES}
+    enough = (
+        short
+        for short in shorter
+        if results.have(*short.names.values())
+        and all(budget <= budget_of(results, name, cost) for name in short.names.values())
+    )
+    return next(enough, usually)
 
 
 def seconds_on_a_link(clients: int) -> Cost:
@@ -92,11 +116,10 @@ def by_bytes(results: Results, place: DataSplit, method: str, figures: str) -> l
     for side, cost in COSTS.items():
         budget = budget_of(results, own, cost)
         measure = at_budget(budget, cost)
-        names = {method: own, **rivals_at(results, place, method, budget, cost)}
+        rivals = rivals_at(results, place, method, budget, cost)
+        names = {method: own, **rivals.names}
         ends = ", ".join(f"{m} {results.spread(name, measure):.1f} %" for m, name in names.items())
-        is_brief = names["FedAvg"] == brief(place, "FedAvg")
-        tuned_for = f", rivals tuned for {FEW_ROUNDS[place.network]} rounds" if is_brief else ""
-        shown.append(f"after {budget / 1e6:.1f} MB {side}{tuned_for}: {ends}")
+        shown.append(f"after {budget / 1e6:.1f} MB {side}{rivals}: {ends}")
         better += [
             above(results, names[method], names[m], measure, f"{method} above {m}, bytes {side}")
             for m in BASELINES
@@ -114,9 +137,10 @@ def to_target(results: Results, place: DataSplit, method: str, figures: str) -> 
     if missing(results, place, method, *BASELINES):
         return [not_run(claim, figures)]
     names = ran(results, place, method, *BASELINES) | {
-        f"{m} in {FEW_ROUNDS[place.network]} rounds": brief(place, m)
+        f"{m} in {rounds} rounds": brief(place, m, rounds)
         for m in BASELINES
-        if results.to_target(brief(place, m), target, COSTS["up"]).values
+        for rounds in lengths(place, m)
+        if results.to_target(brief(place, m, rounds), target, COSTS["up"]).values
     }
     fewer, shown = [], []
     for side, cost in COSTS.items():
@@ -157,10 +181,11 @@ def at_equal_seconds(results: Results, place: DataSplit, method: str, clients: i
     cost = seconds_on_a_link(clients)
     budget = budget_of(results, own, cost)
     measure = at_budget(budget, cost)
-    names = {method: own, **rivals_at(results, place, method, budget, cost)}
+    rivals = rivals_at(results, place, method, budget, cost)
+    names = {method: own, **rivals.names}
     ends = {m: results.spread(name, measure) for m, name in names.items()}
     told = f"a round of local training takes {TRAINING_S:g} s; transfers by their bytes."
     note = f"{told} FedBACA: {how_often(results, names[method])}."
     better = tuple(above(results, names[method], names[m], measure) for m in BASELINES)
-    text = f"after {budget:.0f} s: " + ", ".join(f"{m} {value:.1f} %" for m, value in ends.items())
+    text = f"after {budget:.0f} s{rivals}: " + ", ".join(f"{m} {value:.1f} %" for m, value in ends.items())
     return Finding(claim, OWN, text, note=note, comparisons=better, family=f"seconds, {where(place)}")

@@ -17,7 +17,7 @@ from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tuning import Grid, final_accuracy
 from fedpace.reproduce.two_way.cells import BASELINES, CNN, LAST, PARTITION, DataSplit, cell_at
-from fedpace.reproduce.two_way.tuned import PLAIN, SERVER_RATES, in_few_rounds, rule, tuned
+from fedpace.reproduce.two_way.tuned import FOR_FEDBACA, PLAIN, SERVER_RATES, in_few_rounds, rule, tuned
 
 ROUNDS = 40
 SEEDS = (1000,)
@@ -93,5 +93,5 @@ def _others(split: str, method: str) -> tuple[str, ...]:
 
 
 def _few_rounds(split: str, method: str) -> Grid:
-    few = in_few_rounds(_grid(split, method), PLACES[split], method)
+    few = in_few_rounds(_grid(split, method), PLACES[split], method, FOR_FEDBACA[CNN])
     return few if method == "FedAvg" else replace(few, others=FOR_FEW_ROUNDS)

@@ -24,6 +24,7 @@ from fedpace.reproduce.two_way.budgets import (
     how_often,
     megabytes,
     rarely_fired,
+    rivals_at,
     to_target,
 )
 from fedpace.reproduce.two_way.cells import (
@@ -124,12 +125,14 @@ def _especially(results: Results, place: DataSplit) -> Finding:
     methods = ("FedBACA 1/8", "FedACA 1/8")
     if missing(results, place, *methods):
         return not_run(claim, published)
-    names = ran(results, place, *methods)
-    both, one = names.values()
+    both = ran(results, place, *methods)["FedBACA 1/8"]
     budget = budget_of(results, both, COSTS["both ways"])
     measure = at_budget(budget, COSTS["both ways"])
+    rivals = rivals_at(results, place, "FedBACA 1/8", budget, COSTS["both ways"], ["FedACA 1/8"])
+    names = {"FedBACA 1/8": both, **rivals.names}
+    one = names["FedACA 1/8"]
     ends = ", ".join(f"{m} {results.spread(name, measure):.1f} %" for m, name in names.items())
-    text = f"after {budget / 1e6:.1f} MB both ways: {ends}"
+    text = f"after {budget / 1e6:.1f} MB both ways{rivals}: {ends}"
     often = f"FedBACA: {how_often(results, both)}; FedACA: {how_often(results, one)}"
     if any(rarely_fired(results, name) for name in names.values()):
         return not_tested(claim, published, text, f"{often}: in less than 1 % with at least one of them.")
