@@ -74,14 +74,17 @@ def lengths(place: DataSplit, method: str) -> tuple[int, ...]:
 
     FedACA is judged where its rule fires, on non-iid data; seconds where they are shown.
     """
-    is_uneven, is_small = place.split == "non-iid", place.network == CNN
+    is_uneven = place.split == "non-iid"
+    few = FOR_FEDBACA[place.network]
     if method == FEDACA:
-        return (OF_FEDACA,) if is_uneven and not is_small else ()
+        return (OF_FEDACA,) if is_uneven and place.network != CNN else ()
     if method not in BASELINES:
         return ()
-    is_timed = (place.data, place.participation) == ("Fashion-MNIST", "")
-    longer = () if is_small else (*((ON_A_LINK,) if is_timed else ()), *((FOR_FEDACA,) if is_uneven else ()))
-    return (FOR_FEDBACA[place.network], *longer)
+    if place.network == CNN:
+        return (few,)
+    is_timed = place == DataSplit("Fashion-MNIST", place.split)
+    wanted = {few: True, ON_A_LINK: is_timed, FOR_FEDACA: is_uneven}
+    return tuple(rounds for rounds, is_judged in wanted.items() if is_judged)
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
