@@ -204,7 +204,11 @@ def cells(edition: str, known: Results) -> list[Cell]:
     """The grids; then whatever has its settings."""
     tried = {cell.name: cell for grid in grids(edition) for cell in grid.cells()}
     judged = [
-        replace(_cell(judging(place, method), rule, place, method, edition), first_seed=JUDGED_FROM)
+        replace(
+            _cell(judging(place, method), rule, place, method, edition),
+            first_seed=JUDGED_FROM,
+            by_name=method == UNTUNED or method.endswith(DOWN),
+        )
         for place in PLACES
         for method, rule in _judged(edition, place, known).items()
     ]

@@ -61,6 +61,7 @@ THRESHOLDS = {
     "FedBNLACA 1/8": (0.5, 0.8),
 }
 TUNED = (*BASELINES, *THRESHOLDS, "FedCAMS 1/8", "two_way 1/8")
+BESIDE = ("FedAA", "FedBNLACA 1/8", "two_way 1/8")  # with all clients no claim is about them
 PLAIN = (0.5, 1.0)  # server rates of FedAvg
 # after so many rounds an uncompressed method has sent what another one sends in a run of sixty; by network
 FOR_FEDBACA = {"": 10, CNN: 7}
@@ -93,7 +94,10 @@ def cells(edition: str, known: Results) -> list[Cell]:
     return [
         *(cell for grid in grids(edition) for cell in grid.cells()),
         *(
-            cell_at(edition, tuned(place, method), place, made)
+            replace(
+                cell_at(edition, tuned(place, method), place, made),
+                by_name=place.participation == ALL and method in BESIDE,
+            )
             for place in EVERYWHERE
             for method in TUNED
             if (made := _chosen(every[place.split, method], place, known)) is not None
