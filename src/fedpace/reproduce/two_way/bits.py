@@ -172,8 +172,8 @@ _COMMON = compared(
     rates, moments, thresholds | not given
         | local 0.05; server rate: the best in a small grid for each baseline, FedAMS's for its relatives; 0.9, 0.99,
         1e-3; tau 0.5 (NLA), 0.3 (AA); `tuned`: the best server rate, eps 1e-3 or 1e-7, b1 0.9 or 0 and threshold, for
-        each method and split, on Fashion-MNIST with half of the clients. Grids are run on seeds of their own where
-        tuning.json has the choice, else on the first seed
+        each method and split, on Fashion-MNIST with half of the clients; rivals also for fewer rounds. Grids are run
+        on seeds of their own where tuning.json has the choice, else on the first seed
     bits | not defined | real bytes of the frames; nominal: 32 bits per value plus positions
     reading | left open whether the receiver holds the value that is compared and reused | it holds it
     """
@@ -184,10 +184,17 @@ QUICK = """
 
 Accuracy at a budget is read on the line between the evaluations around it. (The mean of the evaluations before it,
 which was used at first, left an uncompressed method with its first two and was worth up to seven points to FedBACA.)
-Where the budget is FedBACA's, or FedACA's uploads, an uncompressed method has about nine rounds, and has settings
-tuned for ten; where it is FedACA's bytes both ways, 34 rounds, or seconds, it has those tuned for sixty. In rows
-against FedACA, FedACA too has its settings for sixty rounds, at round 16; and the reproduced rows of FedACA rest on
-FedAdam at round 34 of settings tuned for sixty. Rivals tuned for those lengths may change these eight verdicts.
+
+A rival has settings tuned for about the rounds that the budget leaves it: ten for FedBACA's bytes and FedACA's
+uploads, 36 for FedACA's bytes both ways, 22 for FedBACA's seconds; and FedACA, against FedBACA, for 18 (`tuned for`
+in the tables; where FedACA's rule does not fire, on iid data, nothing was tuned for it).
+
+The lengths 18, 22 and 36 were added after rows had been judged with rivals tuned for sixty. Of the eight rows that
+they concern three went from reproduced to undecided, two of FedACA against the uncompressed methods and one of
+FedBACA against FedACA. For 36 rounds FedAdam and FedAMS chose what they have for sixty; there it counts that these
+runs are evaluated in every round and not in every fourth (FedAdam, Fashion-MNIST: 80.2 % at round 34, where the line
+from round 32 to 36 has 79.2 %). FedNLAA with all clients, non-iid, was contradicted (p 0.031) and is undecided
+(0.062) only because these rows are corrected together with it.
 
 The paper says of Figures 1 to 4, with a CNN, what is judged here with an MLP in the places of Figures 5 to 12, of
 which it has captions only; claims are corrected for their number in each of these.
@@ -211,14 +218,15 @@ margins over smaller thresholds are 0.2 to 0.8 points on the tuning seeds. They 
 speaks against skipping.
 
 Settings tried: FedAvg 3, FedAdam and FedAMS 12 to 16 (12 to 20 for ten rounds), FedCAMS 12 to 16, `two_way` 12 to 20,
-FedBNLACA 32, FedNLAA and FedAA 36 to 48, FedACA 60 to 80, FedBACA 80.
+FedBNLACA 32, FedNLAA and FedAA 36 to 48, FedACA 60 to 80 (100 for 18 rounds), FedBACA 80.
 
 ## Seeds
 
-The MLP has ten seeds, the rule where a run takes less than two minutes; the first five were judged before, and of the
-paper's claims that are decided now nine were undecided then, of which FedNLAA with all clients, non-iid, went against
-it (FedAdam is 0.4 points ahead). On the five new seeds alone five of the nine hold and four are undecided, all with
-means on the same side; four (p 0.027 to 0.039) would not pass a correction for having looked twice.
+The MLP has ten seeds, the rule where a run takes less than two minutes; the first five were judged before. Against
+the rivals of that time nine of the paper's claims that five seeds had left undecided were decided by ten; on the five
+new seeds alone five of the nine held and four were undecided, all with means on the same side. Four of them (p 0.027
+to 0.039) would not have passed a correction for having looked twice: of these, FedACA against FedCAMS on Fashion-
+MNIST still counts as reproduced, the other three are undecided against today's rivals.
 
 ## The small CNN
 
