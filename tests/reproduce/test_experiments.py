@@ -12,8 +12,21 @@ from fedpace.errors import ConfigError
 from fedpace.reproduce import EDITIONS, NAMES, experiment
 from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.tuning import read_choices
 
+from .conftest import outcome
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
 PUBLISHED = Path(__file__).parents[1] / "data" / "published"
+SOME_BY_NAME = (  # have cells that are run only by name
+    "fednova-heterogeneous",
+    "fedgm-family",
+    "defedavg-table1",
+    "two-way-bits",
+    "two-way-defaults",
+    "ca2fl-accuracy",
+    "ca2fl-sensitivity",
+)
 # derived on paper, without a run
 FROM_THEORY = {"stage ends follow from rates 2, 1, 0.5 (Eq. 3)"}
 
@@ -64,6 +77,23 @@ def test_without_runs_nothing_is_judged(name: str, edition: str) -> None:
 def test_both_editions_say_what_differs_from_the_paper(name: str) -> None:
     assert all(experiment(name).settings[edition] for edition in EDITIONS)
     assert experiment(name).name == name
+
+
+@pytest.mark.parametrize("name", SOME_BY_NAME)
+def test_claims_that_need_cells_run_by_name_say_so(name: str) -> None:
+    """What `--only` is needed for is a CNN or a VGG, told in the claim; other such cells are in tables only."""
+
+    def not_run(by_name: bool) -> set[str]:
+        made = Results(choices=read_choices(RESULTS / name, "quick"))
+        run = outcome([0.5] * 8, training_loss=0.5, traffic={"up": {"firing_rate": 0.5}, "down": {}})
+        for cell in experiment(name).procedure.cells("quick", made):
+            if by_name or not cell.by_name:
+                made.add(cell, 0, run)
+        found = experiment(name).procedure.findings("quick", made)
+        return {finding.claim for finding in found if finding.verdict is Verdict.NOT_RUN}
+
+    lost = not_run(by_name=False) - not_run(by_name=True)
+    assert all("CNN" in claim or "VGG" in claim for claim in lost)
 
 
 def test_an_unknown_experiment_names_the_nearest() -> None:

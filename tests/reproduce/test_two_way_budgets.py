@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from fedpace import simulate, tasks
@@ -11,7 +9,6 @@ from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.tuning import read_choices
 from fedpace.reproduce.two_way import bits as two_way_bits
 from fedpace.reproduce.two_way.budgets import (
     COSTS,
@@ -41,18 +38,6 @@ from .conftest import outcome, results
 IID = DataSplit("Fashion-MNIST", "iid")
 TEN = FOR_FEDBACA[""]
 CHOICES = {grid.name: (grid.rates[0], grid.others[-1]) for grid in grids("quick")}
-
-
-def test_cells_that_run_by_default_judge_every_claim_but_those_on_a_cnn() -> None:
-    """What is left to `--only` is in tables: without it no claim on the MLP is lost."""
-    choices = read_choices(Path(__file__).parents[2] / "docs" / "results" / "two-way-bits", "quick")
-    made = Results(choices=choices)
-    for each in two_way_bits.cells("quick", made):
-        if not each.by_name and not each.name.startswith(("grid ", "rates ")):
-            made.add(each, 0, outcome([0.5] * 8, traffic={"up": {"firing_rate": 0.5}, "down": {}}))
-    found = two_way_bits.findings("quick", made)
-    lost = {finding.claim for finding in found if finding.verdict is Verdict.NOT_RUN}
-    assert made.outcomes and all("CNN" in claim for claim in lost)
 
 
 def test_a_choice_serves_every_place_of_its_split() -> None:
