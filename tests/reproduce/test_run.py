@@ -46,6 +46,13 @@ def test_only_cells_of_that_name(halves, kept, nobody) -> None:
     assert set(finished(halves, "quick", 2, kept).outcomes) == {"first"}
 
 
+def test_a_whole_name_picks_one_cell_and_a_part_all_that_have_it(halves, kept) -> None:
+    both = [cell("iid n=80"), cell("noniid n=80")]
+    wanted = replace(halves, procedure=replace(halves.procedure, cells=lambda edition, known: both))
+    assert [job[0].name for job in pending(wanted, "quick", 1, kept, only="iid n=80")] == ["iid n=80"]
+    assert len(pending(wanted, "quick", 1, kept, only="n=80")) == 2
+
+
 def test_a_long_cell_is_run_only_by_name_and_keeps_its_key(halves, kept) -> None:
     slow = cell("slow", by_name=True)
     wanted = replace(halves, procedure=replace(halves.procedure, cells=lambda edition, known: [cell(), slow]))

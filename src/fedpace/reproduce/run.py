@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from fedpace.disk.locks import is_locked
 from fedpace.errors import DivergedError
@@ -28,6 +29,7 @@ from fedpace.reproduce.tuning import Grid, GridSearch
 
 Job = tuple[Cell, int]
 Told = Callable[[Cell, int, Outcome, int], None]  # cell, seed, outcome, how many are left
+Named = TypeVar("Named", Cell, Grid)
 SAY_EVERY_S = 60.0
 LONG_S = "120s"  # real time between two checkpoints of a cell
 
@@ -41,15 +43,17 @@ def pending(
     """
     known = finished(experiment, edition, seeds, kept)
     tuned = {cell.name for grid in _tuned(experiment, edition, kept) for cell in grid.cells()}
-    cells = [
-        cell
-        for cell in experiment.procedure.cells(edition, known)
-        if cell.name not in tuned and (not cell.by_name if only is None else only in cell.name)
-    ]
+    every = [cell for cell in experiment.procedure.cells(edition, known) if cell.name not in tuned]
+    cells = [cell for cell in every if not cell.by_name] if only is None else _called(only, every)
     jobs = [
         (cell, seed) for cell in cells for seed in kept.seeds(cell, seeds) if kept.get(cell, seed) is None
     ]
     return sorted(jobs, key=lambda job: (job[1], repr(job[0].task)))  # neighbours share their data
+
+
+def _called(text: str, every: Sequence[Named]) -> list[Named]:
+    """The one with that name; without it, those whose names contain the text."""
+    return [each for each in every if each.name == text] or [each for each in every if text in each.name]
 
 
 def _tuned(experiment: Reproduction, edition: str, kept: FinishedRuns) -> list[Grid]:
@@ -92,7 +96,7 @@ def tune(
 def _grids(experiment: Reproduction, edition: str, only: str | None) -> list[Grid]:
     every = experiment.procedure.grids(edition)
     if only is not None:
-        return [grid for grid in every if only in grid.name]
+        return _called(only, every)
     return [grid for grid in every if not any(cell.by_name for cell in grid.cells())]
 
 

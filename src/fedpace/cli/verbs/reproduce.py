@@ -47,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep", metavar="FOLDER", help="folder for finished runs (default: next to the run store)"
     )
     parser.add_argument(
-        "--only", metavar="TEXT", help="run only cells, tune only grids, whose name contains TEXT"
+        "--only",
+        metavar="TEXT",
+        help="run only the cell, with --tune the grid, called TEXT; where none is, those whose names contain it",
     )
     parser.add_argument("--estimate", action="store_true", help="only estimate the cost")
     parser.add_argument(
