@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fedpace.errors import ConfigError
-from fedpace.reproduce.cell import Cell
+from fedpace.reproduce.cell import Cell, NamedTask
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.run import Job, simulated
 
@@ -76,9 +76,11 @@ class Throughput:
 
 
 def _kind(cell: Cell) -> tuple[object, ...]:
+    """Data sets drawn by different seeds are of one kind, too: there are as many of them as seeds."""
     local = cell.algorithm.local
     work = (local.steps, local.epochs, local.batch_size, local.momentum > 0)
-    return cell.task, cell.algorithm.name, repr(cell.algorithm.pace), work, cell.evaluate_every
+    task = replace(cell.task, data_seed=None) if isinstance(cell.task, NamedTask) else cell.task
+    return task, cell.algorithm.name, repr(cell.algorithm.pace), work, cell.evaluate_every
 
 
 def _steps(cell: Cell, pace: Throughput) -> int:
