@@ -59,6 +59,13 @@ def test_a_claim_of_several_comparisons_is_as_strong_as_its_weakest() -> None:
     assert (found.verdict, found.p, found.interval) == (Verdict.UNDECIDED, weak.p, weak.interval)
 
 
+def test_a_claim_that_too_few_seeds_decide_costs_its_figure_nothing() -> None:
+    one, pair = sides(0.9, 1.0, 1.5), sides(1.0, 3.0)
+    decided, open_ = settled("quick", [claim(one, name="a"), claim(pair, name="b")])
+    assert (decided.verdict, decided.p) == (Verdict.REPRODUCED, one.p)
+    assert (open_.verdict, open_.p) == (Verdict.UNDECIDED, pair.p)
+
+
 def test_one_comparison_against_a_claim_contradicts_it() -> None:
     assert verdict(claim(sides(2.0, 2.1, 2.2), sides(-2.0, -2.1, -2.2))) is Verdict.CONTRADICTED
 

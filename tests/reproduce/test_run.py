@@ -13,6 +13,7 @@ from fedpace.reproduce import experiment
 from fedpace.reproduce.cell import Exact
 from fedpace.reproduce.estimate import duration, estimate
 from fedpace.reproduce.run import execute, finished, pending, run_all, simulated, tuning_jobs
+from fedpace.reproduce.tuning import Grid, final_accuracy
 
 from .conftest import cell
 
@@ -51,6 +52,18 @@ def test_a_whole_name_picks_one_cell_and_a_part_all_that_have_it(halves, kept) -
     wanted = replace(halves, procedure=replace(halves.procedure, cells=lambda edition, known: both))
     assert [job[0].name for job in pending(wanted, "quick", 1, kept, only="iid n=80")] == ["iid n=80"]
     assert len(pending(wanted, "quick", 1, kept, only="n=80")) == 2
+
+
+def test_the_name_of_a_grid_that_has_not_chosen_picks_nothing_else(halves, kept) -> None:
+    grid = Grid("best to 80%", (0.1,), lambda rate, others: cell(f"rate {rate}"), merit=final_accuracy(1))
+    procedure = replace(
+        halves.procedure,
+        cells=lambda edition, known: [cell("no best to 80% yet")],
+        grids=lambda edition: [grid],
+    )
+    wanted = replace(halves, procedure=procedure)
+    assert pending(wanted, "quick", 1, kept, only="best to 80%") == []
+    assert len(pending(wanted, "quick", 1, kept, only="80% yet")) == 1
 
 
 def test_a_long_cell_is_run_only_by_name_and_keeps_its_key(halves, kept) -> None:

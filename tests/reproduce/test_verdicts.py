@@ -161,9 +161,10 @@ def test_fewer_rounds_of_one_n_alone_or_a_target_that_is_lost_again_are_no_speed
         known = results(made)
         return [each("quick", known, "iid") for each in (speedup._fewer, speedup._printed, speedup._held)]
 
-    falling, flat_later = (160, 80, 40, 20), (50, 50, 50, 50)
+    falling, flat_later, back_up = (160, 80, 40, 20), (50, 50, 50, 50), (39, 20, 25, 30)
     assert verdict(judge(falling, 0.9), "fewer rounds (iid)") is Verdict.REPRODUCED
     assert verdict(judge(flat_later, 0.9), "fewer rounds (iid)") is Verdict.UNDECIDED
+    assert verdict(judge(back_up, 0.9), "fewer rounds (iid)") is Verdict.CONTRADICTED
     assert verdict(judge(falling, 0.9), "the target is held") is Verdict.REPRODUCED
     assert verdict(judge(falling, 0.6), "the target is held") is Verdict.CONTRADICTED
     assert verdict(judge(falling, 0.9), "Table 2's rates (iid)") is Verdict.REPRODUCED

@@ -13,7 +13,7 @@ from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.run import Job, simulated
 
 SHORT = 2  # server steps of a probe
-ENOUGH_S = 10.0  # of a core: beside such a probe what is done once does not count
+ENOUGH_S = 30.0  # of a core: beside such a probe what is done once, some seconds, hardly counts
 
 
 class TimeEstimate(NamedTuple):

@@ -27,14 +27,17 @@ def findings(experiment: Reproduction, edition: str, results: Results) -> list[F
 
 
 def settled(edition: str, claims: Sequence[Finding]) -> list[Finding]:
-    """Each claim with comparisons gets verdict, p, interval and number of seeds."""
+    """Each claim with comparisons gets verdict, p, interval and number of seeds.
+
+    Claims with too few seeds to be decided cost the others of their family nothing.
+    """
     weighed = [_weighed(_sourced(claim)) for claim in claims]
     adjusted: dict[int, float | None] = {}
     families = [(family_of(claim.family), claim.source) for claim in weighed]
     for family in set(families):
-        places = [at for at, own in enumerate(families) if own == family]
+        places = [at for at, own in enumerate(families) if own == family and weighed[at].seeds >= LEAST]
         adjusted |= dict(zip(places, statistics.holm([weighed[at].p for at in places]), strict=True))
-    return [_decided(edition, claim, adjusted[at]) for at, claim in enumerate(weighed)]
+    return [_decided(edition, claim, adjusted.get(at, claim.p)) for at, claim in enumerate(weighed)]
 
 
 def _sourced(claim: Finding) -> Finding:

@@ -27,6 +27,7 @@ MARKS = {
     Verdict.NOT_RUN: "– not run",
 }
 CLAIMS = "## Claims"
+SMALLEST_P = 1e-12  # below it the normal distribution that p assumes is not to be trusted
 
 
 def write(experiment: Reproduction, edition: str, results: Results, folder: Path, command: str) -> Path:
@@ -157,7 +158,9 @@ def _claim(finding: Finding) -> str:
 
 
 def _p(finding: Finding) -> str:
-    return "" if finding.p is None else f"{finding.p:.2g}"
+    if finding.p is None:
+        return ""
+    return f"{finding.p:.2g}" if finding.p >= SMALLEST_P else f"< {SMALLEST_P:g}"
 
 
 def _interval(finding: Finding) -> str:

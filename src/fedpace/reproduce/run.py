@@ -44,16 +44,21 @@ def pending(
     known = finished(experiment, edition, seeds, kept)
     tuned = {cell.name for grid in _tuned(experiment, edition, kept) for cell in grid.cells()}
     every = [cell for cell in experiment.procedure.cells(edition, known) if cell.name not in tuned]
-    cells = [cell for cell in every if not cell.by_name] if only is None else _called(only, every)
+    grids = [grid.name for grid in experiment.procedure.grids(edition)]
+    cells = [cell for cell in every if not cell.by_name] if only is None else _called(only, every, grids)
     jobs = [
         (cell, seed) for cell in cells for seed in kept.seeds(cell, seeds) if kept.get(cell, seed) is None
     ]
     return sorted(jobs, key=lambda job: (job[1], repr(job[0].task)))  # neighbours share their data
 
 
-def _called(text: str, every: Sequence[Named]) -> list[Named]:
-    """The one with that name; without it, those whose names contain the text."""
-    return [each for each in every if each.name == text] or [each for each in every if text in each.name]
+def _called(text: str, every: Sequence[Named], later: Sequence[str] = ()) -> list[Named]:
+    """The one with that name; where nothing has it, those whose names contain the text.
+
+    `later` are names that are to come: of cells that a grid has yet to choose.
+    """
+    whole = [each for each in every if each.name == text]
+    return whole if whole or text in later else [each for each in every if text in each.name]
 
 
 def _tuned(experiment: Reproduction, edition: str, kept: FinishedRuns) -> list[Grid]:

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only",
         metavar="TEXT",
-        help="run only the cell, with --tune the grid, called TEXT; where none is, those whose names contain it",
+        help="run only the cell (with --tune, the grid) named TEXT; if there is none, all whose names contain TEXT",
     )
     parser.add_argument("--estimate", action="store_true", help="only estimate the cost")
     parser.add_argument(

@@ -22,6 +22,7 @@ CNN: Mapping[str, tuple[float, float | None]] = {
     "MF-CA2FL 2 bits": (41.55, None),
 }
 # Table 1, CNN: first round at 50 %; 501 means not within 500
+PRINTED_ROUNDS = 500
 FIRST_ROUND = {
     "FedBuff": 284,
     "CA2FL": 294,

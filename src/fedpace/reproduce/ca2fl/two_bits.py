@@ -26,8 +26,7 @@ QUANTISERS = (
     "per client, and with fresh updates quantised too (the reading of the proof) there was no collapse; the L2 norm "
     "was tried after that, and is the only one of four that collapses. With it 8 bits lose "
     "nothing and 4 bits 0.9 points (a claim of ours), so no one quantiser here shows the paper's whole table. "
-    "The noise of two bits grows with the network: 18 to 19 times the squared norm in the quick edition's, 66 to 74 "
-    "in the paper's CNN."
+    "The noise of that scale, ‖v‖₁/‖v‖₂ - 1 times ‖v‖² at one level, grows with the network."
 )
 
 

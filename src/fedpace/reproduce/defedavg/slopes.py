@@ -29,6 +29,6 @@ def linear(slopes: Mapping[int, float], what: str = "slope -1") -> Comparison:
 
 
 def slope_of(rounds: Mapping[int, float]) -> float:
-    """Least squares of log rounds against log n."""
+    """Least squares of log rounds against log n; 0 where they are equal, not the rounding of the fit."""
     x, y = np.log(list(rounds)), np.log(list(rounds.values()))
-    return float(np.polyfit(x, y, 1)[0])
+    return round(float(np.polyfit(x, y, 1)[0]), 12)

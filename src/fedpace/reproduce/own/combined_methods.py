@@ -19,7 +19,16 @@ from fedpace.reproduce.experiment import (
     not_run,
     reproduction,
 )
-from fedpace.reproduce.own.combined_rules import BETA, METHODS, OURS, PAPERS, ROUNDS, STAGED, GridRates
+from fedpace.reproduce.own.combined_rules import (
+    BETA,
+    DEFEDAVG,
+    METHODS,
+    OURS,
+    PAPERS,
+    ROUNDS,
+    STAGED,
+    GridRates,
+)
 from fedpace.reproduce.results import Results, SeedSpread
 from fedpace.reproduce.tuning import Grid, soonest
 from fedpace.sim import Population
@@ -41,11 +50,15 @@ STAGES = (7, 20, 60, 180)
 LAST = 3  # evaluations whose mean is a run's accuracy
 
 
-def devices(edition: str) -> Population:
-    """DeFedAvg's devices; links so fast that the whole model takes the 0.044 s of the paper, each byte its share."""
+def devices(edition: str, method: str) -> Population:
+    """DeFedAvg's devices; links so fast that the whole model takes the 0.044 s of the paper, each byte its share.
+
+    DeFedAvg's clients receive and send while they train, as on its own page (section 2.1.1 of its paper).
+    """
     per_byte = 0.044 / (4 * SIZE[edition])
     step = Population.uniform_slowdown().step_s
-    return Population(step_s=step, up_s_per_byte=per_byte, down_s_per_byte=per_byte)
+    mode = "overlap" if method == DEFEDAVG else "serial"
+    return Population(step_s=step, up_s_per_byte=per_byte, down_s_per_byte=per_byte, mode=mode)
 
 
 def name(method: str, target: float) -> str:
@@ -104,7 +117,7 @@ def _cell(edition: str, label: str, method: str, rates: GridRates) -> Cell:
         name=label,
         algorithm=METHODS[method](rates),
         task=TASK[edition],
-        population=devices(edition),
+        population=devices(edition, method),
         rounds=ROUNDS,
         evaluate_every="0.5s",
         stop_at=TARGETS[edition][-1],
@@ -217,7 +230,7 @@ def _settings(edition: str) -> tuple[SettingRow, ...]:
         f"""
         data, network | differs from paper to paper | {task.name}, {task.model}, 100 clients, {task.partition}
         devices | DeFedAvg: slowdown U[1, 5], 0.044 s per model each way
-            | the same, each byte its share of the 0.044 s
+            | the same, each byte its share of the 0.044 s; transfers in series, DeFedAvg's while its clients train
         local work | DeFedAvg: 50 steps, batch 10, rate 0.05 | 50 steps, batch 10, the rate tuned
         per server step | CA2FL: 20 active clients, buffer 10
             | 10 updates for all methods; 20 active clients where the method limits concurrency
@@ -253,6 +266,9 @@ needs 22.8 s for it (8 of 10 runs get there) instead of 27.5 (6 of 10). CA2FL wi
 83 %, everything together the longest. Those with stages have more settings to choose from: 64 for multistage FedGM
 and CA2FL with stages, 48 for everything together, 12 to 16 for methods without. FedBNLACA's threshold, eps and b1 are
 not tuned, and its rule fires in less than 1 % of uploads.
+
+DeFedAvg's transfers were in series first. Since they overlap with training, as in its paper, and its rates were tuned
+again for that, it takes 11.7 s instead of 13.0 to 80 % and gets to 83 % in 7 of 10 runs, not 1; no verdict changed.
 
 Grids were extended after judged runs had been seen. 0.025 is again the smallest local rate and was not extended; with
 it p of the bytes to 80 % went from 0.0003 to 0.02. Settings are the soonest to a target, also in rows about bytes.

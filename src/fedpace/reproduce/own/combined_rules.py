@@ -18,7 +18,8 @@ BETA = 0.7
 SLOTS: dict[str, Any] = {"buffer": 10, "concurrency": 20}
 COHORT: dict[str, Any] = {"clients_per_round": 10}
 OURS = "all together"
-PAPERS = ("multistage FedGM", "DeFedAvg-nIID", "CA2FL", "FedBNLACA 1/8")
+DEFEDAVG = "DeFedAvg-nIID"
+PAPERS = ("multistage FedGM", DEFEDAVG, "CA2FL", "FedBNLACA 1/8")
 
 Work = dict[str, Any]
 
@@ -70,7 +71,7 @@ def _bnlaca(rates: GridRates) -> Algorithm:
 METHODS: Mapping[str, Callable[[GridRates], Algorithm]] = {
     "FedAvg": lambda rates: algorithms.fedavg(server_lr=rates.server, **COHORT, **rates.work),
     "multistage FedGM": _fedgm,
-    "DeFedAvg-nIID": lambda rates: algorithms.defedavg_niid(draws=10, server_lr=rates.server, **rates.work),
+    DEFEDAVG: lambda rates: algorithms.defedavg_niid(draws=10, server_lr=rates.server, **rates.work),
     "FedBuff": lambda rates: algorithms.fedbuff(server_lr=rates.server, **SLOTS, **rates.work),
     "CA2FL": _cached,
     "FedBNLACA 1/8": _bnlaca,
