@@ -19,9 +19,9 @@ OPEN = ("not tested", "not run")
 SAYS = (
     "not run",
     "not tested",
-    "undecided",
     "indicated",
-)  # from little to more; a test that decides says most
+    "undecided",
+)  # from little to more: one seed says less than a test over several, and a test that decides says most
 EDITIONS = ("quick", "full")
 PAPERS = {
     "FedNova": ("objective-inconsistency", "fednova-heterogeneous"),

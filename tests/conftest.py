@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -13,6 +16,23 @@ settings.register_profile("new", **slow)
 def pytest_configure(config: pytest.Config) -> None:
     """The same examples every time; new ones where everything is run (`./scripts/test --all`)."""
     settings.load_profile("same" if config.option.markexpr else "new")
+
+
+def pytest_collection_finish() -> None:
+    _look_through_later_objects_only()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_collections() -> Iterator[None]:
+    """What a module leaves behind, such as caches, is not looked through in the next one."""
+    yield
+    _look_through_later_objects_only()
+
+
+def _look_through_later_objects_only() -> None:
+    """Ten thousand collected tests are millions of objects: each full collection would take two seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

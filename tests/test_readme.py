@@ -101,12 +101,12 @@ def test_of_two_editions_the_one_that_says_more_about_a_claim_counts(tmp_path, m
 
     (tmp_path / "x").mkdir()
     pages = {
-        "quick": page("undecided", "contradicted", "not tested", "not run", "undecided"),
-        "full": page("indicated", "indicated", "not run", "not run", "reproduced"),
+        "quick": page("undecided", "contradicted", "not tested", "not run", "undecided", "not tested"),
+        "full": page("indicated", "indicated", "not run", "not run", "reproduced", "indicated"),
     }
     (tmp_path / "x" / "verdicts.json").write_text(json.dumps(pages))
     monkeypatch.setattr(counts, "RESULTS", tmp_path)
-    found = ("indicated", "contradicted", "not tested", "not run", "reproduced")
+    found = ("undecided", "contradicted", "not tested", "not run", "reproduced", "indicated")
     assert counts.verdicts("x", "paper") == Counter(found)
 
 

@@ -12,31 +12,32 @@ from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way import bits as two_way_bits
 from fedpace.reproduce.two_way.budgets import (
     COSTS,
+    Spending,
     at_budget,
     by_bytes,
+    bytes_budgets,
     rivals_at,
     seconds_on_a_link,
-    to_target,
+    told,
 )
 from fedpace.reproduce.two_way.cells import BASELINES, METHODS, DataSplit
 from fedpace.reproduce.two_way.tuned import (
     ALL,
     EVERYWHERE,
     FIGURES,
-    FOR_FEDBACA,
     TUNED,
-    brief,
     cells,
     grids,
-    lengths,
     ran,
+    short,
+    short_lengths,
     tuned,
 )
 
 from .conftest import outcome, results
 
 IID = DataSplit("Fashion-MNIST", "iid")
-TEN = FOR_FEDBACA[""]
+TEN = 10
 CHOICES = {grid.name: (grid.rates[0], grid.others[-1]) for grid in grids("quick")}
 
 
@@ -81,29 +82,29 @@ def test_every_method_of_a_comparison_is_tuned_with_the_same_grid() -> None:
 
 
 def test_baselines_are_tuned_for_few_rounds_too_by_what_they_reach_in_them() -> None:
-    short = {grid.name: grid for grid in grids("quick") if grid.name.endswith(f", {TEN} rounds")}
-    assert list(short) == [
-        brief(DataSplit("Fashion-MNIST", s), m, TEN) for s in ("iid", "non-iid") for m in BASELINES
+    made = {grid.name: grid for grid in grids("quick") if grid.name.endswith(f", {TEN} rounds")}
+    assert list(made) == [
+        short(DataSplit("Fashion-MNIST", s), m, TEN) for s in ("iid", "non-iid") for m in BASELINES
     ]
-    assert {(cell.rounds, cell.evaluate_every) for grid in short.values() for cell in grid.cells()} == {
+    assert {(cell.rounds, cell.evaluate_every) for grid in made.values() for cell in grid.cells()} == {
         (10, 1)
     }
     judged = {cell.name: cell for cell in cells("quick", Results(choices=CHOICES))}
-    assert all(judged[brief(place, m, TEN)].rounds == TEN for place in EVERYWHERE for m in BASELINES)
+    assert all(judged[short(place, m, TEN)].rounds == TEN for place in EVERYWHERE for m in BASELINES)
 
 
-def test_rivals_are_tuned_for_every_budget_they_are_judged_at() -> None:
-    """Uncompressed methods have ten rounds for FedBACA's bytes, 22 for its seconds, 36 for FedACA's bytes."""
+def test_short_runs_are_those_that_are_tuned_and_run() -> None:
+    """Rivals of FedACA are tuned on non-iid data, where its rule fires; for seconds on Fashion-MNIST alone."""
     uneven = DataSplit("MNIST", "non-iid", ALL)
-    assert lengths(uneven, "FedAdam") == (10, 36)
-    assert lengths(uneven, "FedACA 1/8") == (18,)
-    assert lengths(IID, "FedAdam") == (10, 22)
-    assert lengths(IID, "FedACA 1/8") == lengths(uneven, "FedBACA 1/8") == ()
+    assert short_lengths(uneven, "FedAdam") == (10, 36)
+    assert short_lengths(uneven, "FedACA 1/8") == (18,)
+    assert short_lengths(IID, "FedAdam") == (10, 22)
+    assert short_lengths(IID, "FedACA 1/8") == short_lengths(uneven, "FedBACA 1/8") == ()
     names = {cell.name: cell.rounds for cell in cells("quick", Results(choices=CHOICES))}
     for place in EVERYWHERE:
         for method in TUNED:
-            for rounds in lengths(place, method):
-                assert names[brief(place, method, rounds)] == rounds
+            for rounds in short_lengths(place, method):
+                assert names[short(place, method, rounds)] == rounds
     assert not any(grid.name.endswith("36 rounds") for grid in grids("full"))
 
 
@@ -161,23 +162,42 @@ def test_accuracy_at_a_budget_is_on_the_line_between_two_evaluations() -> None:
 
 
 def test_a_rival_is_the_one_tuned_for_about_the_budget() -> None:
-    """Evaluations are 15 bytes apart: two of them are within what the brief runs of three spend, six are not."""
+    """Evaluations are 15 bytes apart: two of them are within what the short runs of three spend, six are not."""
     made = at_place(IID, 0.5)
-    made |= {brief(IID, m, TEN): [outcome([0.7 + seed / 1000] * 3) for seed in range(5)] for m in BASELINES}
+    made |= {short(IID, m, TEN): [outcome([0.7 + seed / 1000] * 3) for seed in range(5)] for m in BASELINES}
     known = results(made)
     cost = COSTS["both ways"]
     spent = [point.bytes for point in outcome([0.5] * 6).points]
     few, usual = (rivals_at(known, IID, "FedBACA 1/8", spent[at], cost) for at in (1, 5))
-    assert few == ({m: brief(IID, m, TEN) for m in BASELINES}, TEN)
-    assert usual == ({m: tuned(IID, m) for m in BASELINES}, None)
-    made |= {brief(IID, m, 22): [outcome([0.7 + seed / 1000] * 6) for seed in range(5)] for m in BASELINES}
+    assert few == ({m: short(IID, m, TEN) for m in BASELINES}, TEN)
+    assert usual == ({m: tuned(IID, m) for m in BASELINES}, known.cells[tuned(IID, "FedAvg")].rounds)
+    made |= {short(IID, m, 22): [outcome([0.7 + seed / 1000] * 6) for seed in range(5)] for m in BASELINES}
     lengthened = [rivals_at(results(made), IID, "FedBACA 1/8", spent[at], cost).rounds for at in (1, 5)]
     assert lengthened == [TEN, 22]
     own = tuned(IID, "FedBACA 1/8")
     made[own] = [outcome([0.6 + seed / 1000] * 2, traffic=made[own][0].traffic) for seed in range(5)]
     [found] = settled("quick", by_bytes(results(made), IID, "FedBACA 1/8", "a figure"))
     assert found.verdict is Verdict.CONTRADICTED
-    assert found.ours.count("rivals tuned for 10 rounds") == 2
+    assert found.ours.count("rivals tuned for 10 rounds") == 1
+
+
+def test_accuracies_are_told_once_where_both_budgets_have_the_same() -> None:
+    """Each with the length that rivals were tuned for, as soon as these differ."""
+    place = DataSplit("Fashion-MNIST", "non-iid")
+    known = results(at_place(place, 0.5))
+    budgets = bytes_budgets(known, place, "FedNLAA")
+    assert told(known, list(budgets.values())) == (
+        "after 0.0 MB both ways or 0.0 MB up, rivals tuned for 3 rounds: "
+        "FedNLAA 60.2 ± 0.2, FedAvg 50.2 ± 0.2, FedAdam 50.2 ± 0.2, FedAMS 50.2 ± 0.2 %"
+    )
+    both, up = budgets.values()
+    other = up._replace(rivals=up.rivals._replace(rounds=TEN))
+    assert told(known, [both, other]).count("rivals tuned for") == 2
+    later = up._replace(measure=lambda run: 1.0)
+    assert told(known, [both, later]).startswith("rivals tuned for 3 rounds; after")
+    cost = COSTS["up"]
+    untuned = results({f"Fashion-MNIST iid {m}": [outcome([0.5])] for m in (*BASELINES, "FedNLAA")})
+    assert str(Spending.of(untuned, IID, "FedNLAA", cost, "{}").rivals) == "rivals not tuned"
 
 
 def test_bytes_up_and_both_ways_are_one_claim_of_one_figure() -> None:
@@ -193,13 +213,15 @@ def test_bytes_up_and_both_ways_are_one_claim_of_one_figure() -> None:
     assert FIGURES[DataSplit("MNIST", "non-iid", ALL)] == "Figure 8"
 
 
-def test_a_tiny_ratio_is_shown_with_what_it_costs() -> None:
+def test_a_tiny_ratio_is_judged_at_what_it_sends() -> None:
+    """It ends at 30 % after a third of the bytes, when the other ratio has 20 of its 70."""
+    accuracies = {"1/8": [0.1, 0.2, 0.4, 0.6, 0.65, 0.7], "1/128": [0.2, 0.3]}
     made = {}
     for method in ("FedBACA", "FedBNLACA"):
-        for ratio, accuracy in (("1/8", 0.7), ("1/128", 0.3)):
-            traffic = {"up": {"firing_rate": 0.0}}
+        for power, (ratio, values) in enumerate(accuracies.items(), start=1):
             made[f"Fashion-MNIST iid {method} {ratio}"] = [
-                outcome([accuracy + seed / 1000] * 4, traffic=traffic) for seed in range(5)
+                outcome([each + seed**power / 1000 for each in values], traffic={"up": {"firing_rate": 0.0}})
+                for seed in range(5)
             ]
     [found] = [
         f
@@ -207,43 +229,12 @@ def test_a_tiny_ratio_is_shown_with_what_it_costs() -> None:
         if "1/128" in f.claim and f.comparisons
     ]
     assert (found.verdict, found.source) == (Verdict.REPRODUCED, "own")
+    assert found.interval is not None and 9 < found.interval[0] < found.interval[1] < 12
     assert "every evaluation: 5 of 5" in found.note
 
 
-def test_fewer_bytes_to_the_target_are_a_ratio_of_costs() -> None:
-    def runs(steps: int) -> list[Outcome]:
-        traffic = {"up": {"firing_rate": 0.5}}
-        return [outcome([0.1] * (steps + seed) + [0.9] * 20, traffic=traffic) for seed in range(5)]
-
-    def verdict(ours: int) -> Verdict:
-        made = {f"Fashion-MNIST iid {method}": runs(40) for method in BASELINES}
-        made["Fashion-MNIST iid FedBACA 1/8"] = runs(ours)
-        return settled("quick", to_target(results(made), IID, "FedBACA 1/8", "Figure 2"))[0].verdict
-
-    assert verdict(10) is Verdict.REPRODUCED
-    assert verdict(80) is Verdict.CONTRADICTED
-
-
-def test_a_rival_tuned_for_few_rounds_counts_if_any_of_its_runs_gets_to_the_target() -> None:
-    """It is there after 3 rounds, FedBACA after 10; one seed of five does not get there and counts with 10."""
-
-    def runs(steps: int, missed: int = 0) -> list[Outcome]:
-        traffic = {"up": {"firing_rate": 0.5}}
-        found = [outcome([0.1] * steps + [0.9] * (10 + seed), traffic=traffic) for seed in range(5)]
-        return [outcome([0.1] * 10, traffic=traffic)] * missed + found[missed:]
-
-    def verdict(missed: int) -> Verdict:
-        made = {tuned(IID, method): runs(40) for method in BASELINES} | {tuned(IID, "FedBACA 1/8"): runs(10)}
-        made |= {brief(IID, method, TEN): runs(3, missed) for method in BASELINES}
-        return settled("quick", to_target(results(made), IID, "FedBACA 1/8", "Figure 2"))[0].verdict
-
-    assert verdict(0) is Verdict.CONTRADICTED
-    assert verdict(1) is Verdict.UNDECIDED
-    assert verdict(5) is Verdict.REPRODUCED
-
-
 def test_rivals_are_tuned_for_few_rounds_all_of_them_or_none() -> None:
-    made = at_place(IID, 0.5) | {brief(IID, "FedAvg", TEN): [outcome([0.7] * 3)] * 5}
+    made = at_place(IID, 0.5) | {short(IID, "FedAvg", TEN): [outcome([0.7] * 3)] * 5}
     found = rivals_at(results(made), IID, "FedBACA 1/8", 15.0, COSTS["both ways"])
     assert found.names == {m: tuned(IID, m) for m in BASELINES}
 
@@ -253,7 +244,7 @@ def test_fedaca_is_tuned_for_what_fedbaca_sends() -> None:
     place = DataSplit("Fashion-MNIST", "non-iid")
     made = at_place(place, 0.5)
     fired = made[tuned(place, "FedACA 1/8")][0].traffic
-    made[brief(place, "FedACA 1/8", 18)] = [
+    made[short(place, "FedACA 1/8", 18)] = [
         outcome([0.7 + seed**2 / 1000] * 6, traffic=fired) for seed in range(5)
     ]
     found = settled("quick", two_way_bits.findings("quick", results(made)))

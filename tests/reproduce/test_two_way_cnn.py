@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way import bits, cnn
-from fedpace.reproduce.two_way.cells import BASELINES, CNN, DataSplit
-from fedpace.reproduce.two_way.tuned import FOR_FEDBACA, brief, tuned
+from fedpace.reproduce.two_way.cells import BASELINES, DataSplit
+from fedpace.reproduce.two_way.tuned import short, tuned
 
 from .conftest import outcome, results
 
 COMMITTED = Path(__file__).parents[2] / "docs/results/two-way-bits/tuning.json"
 CHOICES = {grid.name: (grid.rates[0], grid.others[0]) for grid in cnn.grids()}
-SEVEN = FOR_FEDBACA[CNN]
+TEN, SEVEN = 10, 7  # rounds of rivals for FedBACA's bytes: with the MLP, with the CNN
 
 
 def test_everything_but_the_server_rate_is_what_the_mlp_chose() -> None:
@@ -26,7 +28,7 @@ def test_everything_but_the_server_rate_is_what_the_mlp_chose() -> None:
         for method, other in cnn.CHOSEN[split].items():
             assert choices[tuned(place, method)]["other"] == other
         for method in ("FedAdam", "FedAMS"):
-            assert choices[brief(place, method, FOR_FEDBACA[""])]["other"] in cnn.FOR_FEW_ROUNDS
+            assert choices[short(place, method, TEN)]["other"] in cnn.IN_SHORT_RUNS
 
 
 def test_its_cells_have_a_cnn_and_run_only_by_name() -> None:
@@ -36,7 +38,7 @@ def test_its_cells_have_a_cnn_and_run_only_by_name() -> None:
     non_iid = cnn.PLACES["non-iid"]
     judged = [cells[tuned(non_iid, method)] for method in cnn.CHOSEN["non-iid"]]
     assert {(cell.rounds, cell.seeds) for cell in judged} == {(40, None)}
-    assert {cells[brief(non_iid, method, SEVEN)].rounds for method in BASELINES} == {7}
+    assert {cells[short(non_iid, method, SEVEN)].rounds for method in BASELINES} == {7}
     assert cells[tuned(non_iid, "FedBACA 1/8")].algorithm.up.tau == 1.5
     assert set(cells) <= {cell.name for cell in bits.cells("quick", Results(choices=CHOICES))}
     assert not any("CNN" in cell.name for cell in bits.cells("full", Results(choices=CHOICES)))
@@ -47,7 +49,7 @@ def test_smaller_thresholds_are_tried_for_aa_at_rates_up_to_a_tenth() -> None:
     non_iid = cnn.PLACES["non-iid"]
     assert sizes[tuned(non_iid, "FedACA 1/8")] == sizes[tuned(non_iid, "FedBACA 1/8")] == 3 + 3 * 2
     assert sizes[tuned(non_iid, "FedNLAA")] == sizes[tuned(non_iid, "FedAMS")] == 3
-    assert sizes[brief(non_iid, "FedAMS", SEVEN)] == sizes[brief(cnn.PLACES["iid"], "FedAdam", SEVEN)] == 6
+    assert sizes[short(non_iid, "FedAMS", SEVEN)] == sizes[short(cnn.PLACES["iid"], "FedAdam", SEVEN)] == 6
 
 
 def test_on_iid_data_only_the_method_is_judged_whose_rule_fires_with_the_mlp() -> None:
@@ -55,8 +57,8 @@ def test_on_iid_data_only_the_method_is_judged_whose_rule_fires_with_the_mlp() -
     assert cnn.judged("non-iid") == ["FedNLAA", "FedACA 1/8", "FedBACA 1/8"]
 
 
-def test_rivals_at_the_budget_of_compressed_uploads_are_those_tuned_for_few_rounds() -> None:
-    """They are ahead at the settings of a whole run and behind at those of few rounds, which decide here."""
+def test_rivals_at_the_budget_of_compressed_uploads_are_those_of_short_runs() -> None:
+    """They are ahead at the settings of a whole run and behind at those of short ones, which decide here."""
     place = cnn.PLACES["iid"]
     fired = {"up": {"firing_rate": 0.1}, "down": {}}
     ends = {
@@ -64,8 +66,25 @@ def test_rivals_at_the_budget_of_compressed_uploads_are_those_tuned_for_few_roun
     }
     for method in BASELINES:
         ends[tuned(place, method)] = [outcome([0.9, 0.9]) for _ in range(5)]
-        ends[brief(place, method, SEVEN)] = [outcome([0.4, 0.6]) for _ in range(5)]
+        ends[short(place, method, SEVEN)] = [outcome([0.4, 0.6]) for _ in range(5)]
     found = settled("quick", bits.findings("quick", results(ends)))
     [row] = [f for f in found if f.claim.endswith("(Fashion-MNIST, iid, CNN)") and "FedBACA" in f.claim]
     assert row.verdict is Verdict.REPRODUCED and "rivals tuned for 7 rounds" in row.ours
     assert row.family == "Figures 1, 2, 17"
+
+
+@pytest.mark.parametrize(("worst", "verdict"), [(0.3, Verdict.REPRODUCED), (0.5, Verdict.CONTRADICTED)])
+def test_fedavg_is_the_least_accurate_if_it_is_behind_every_other(worst: float, verdict: Verdict) -> None:
+    """FedAMS has 40 %, the others 60."""
+    place = cnn.PLACES["non-iid"]
+    ends = {"FedAvg": worst, "FedAdam": 0.6, "FedAMS": 0.4, "FedNLAA": 0.6}
+    made = {
+        tuned(place, method): [
+            outcome([end + seed**power / 1000] * 4, traffic={"up": {"firing_rate": 0.1}}) for seed in range(5)
+        ]
+        for power, (method, end) in enumerate(ends.items())
+    }
+    found = settled("quick", bits.findings("quick", results(made)))
+    [row] = [f for f in found if f.claim.startswith("FedAvg is the least accurate")]
+    assert (row.verdict, row.family) == (verdict, "Figures 3, 4, 19")
+    assert len(row.comparisons) == 2 * 3 and "FedNLAA: its rule fired in 10.0%" in row.note

@@ -27,6 +27,7 @@ MARKS = {
     Verdict.NOT_RUN: "– not run",
 }
 CLAIMS = "## Claims"
+BANDS = "Bands and error bars in the pictures are one standard deviation over seeds."
 SMALLEST_P = 1e-12  # below it the normal distribution that p assumes is not to be trusted
 
 
@@ -108,6 +109,7 @@ def _page(
         experiment.summary,
         _claims(findings),
         *(f"![{experiment.title}]({name})" for name in pictures),
+        BANDS if pictures and results.seeds > 1 else "",
         *(
             f"## {table.title}\n\n{markdown(table)}"
             for table in experiment.procedure.tables(edition, results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -59,13 +60,13 @@ def curve(
     smooth: int = 1,
     **line: Any,
 ) -> None:
-    """Mean over seeds with a band of one standard deviation; accuracy in percent."""
+    """Mean over seeds with a band of one standard deviation; accuracy in percent, the band not beyond 0 and 100."""
     xs, mean, deviation = mean_curve(outcomes, x, metric, smooth)
-    scale = 100.0 if metric == "accuracy" else 1.0
+    scale, most = (100.0, 100.0) if metric == "accuracy" else (1.0, math.inf)
     options = {"color": colour(at), **line}
     axes.plot(xs, [scale * value for value in mean], label=label, **options)
-    low = [scale * (value - width) for value, width in zip(mean, deviation, strict=True)]
-    high = [scale * (value + width) for value, width in zip(mean, deviation, strict=True)]
+    low = [max(0.0, scale * (value - width)) for value, width in zip(mean, deviation, strict=True)]
+    high = [min(most, scale * (value + width)) for value, width in zip(mean, deviation, strict=True)]
     axes.fill_between(xs, low, high, color=options["color"], alpha=0.15, linewidth=0)
 
 

@@ -319,7 +319,7 @@ EXPERIMENT = reproduction(
         FAVANO | rhythm of the server not stated | one step per cycle of the fastest client
         evaluation; cut | not stated; > 880 s printed where not reached
             | every 0.25 virtual seconds (full: 1 s); 40 s (FAVANO, AsySG 20 s); full: 600 and 880 s
-            (FAVANO, AsySG, FedBuff, and FedAvg at n = 80 iid, 60 s)
+            (FAVANO, FedBuff, and FedAvg at n = 80 iid, 60 s)
         curves (Figures 2 to 5) | 3 seeds
             | quick: 3 seeds, the first 10 virtual seconds, every 0.5, at the table's rates; training loss over all
             clients' data

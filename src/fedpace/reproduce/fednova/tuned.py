@@ -201,6 +201,16 @@ def _listed(rates: Iterable[float | None]) -> str:
     return ", ".join(f"{rate} ({found[rate]})" for rate in sorted(found, key=float))
 
 
+def _shown(results: Results, place: str, solver: str, epochs: str) -> dict[str, str]:
+    """The lines of a panel; FedNova has one where its own best rate is FedAvg's."""
+    names = [tuned(name_of(place, method, solver, epochs)) for method in METHODS]
+    own = best(name_of(place, "FedNova", solver, epochs))
+    same = results.cells[own].setting == results.cells[names[1]].setting
+    labels = ("FedAvg", "FedNova, own rate = FedAvg's" if same else "FedNova, FedAvg's rate")
+    lines = dict(zip(labels, names, strict=True))
+    return lines if same else lines | {"FedNova, its own rate": own}
+
+
 def pictures(results: Results) -> dict[str, Figure]:
     """FedAvg and FedNova at FedAvg's best rate, FedNova at its own; a row for each place that was run."""
     places = [
@@ -214,9 +224,7 @@ def pictures(results: Results) -> dict[str, Figure]:
         figure, grid = draw.sheet(len(ROWS), len(places), width=3.6, sharey="row")
         for axes_of_place, place in zip(grid, places, strict=True):
             for axes, (solver, epochs) in zip(axes_of_place, ROWS, strict=True):
-                shown = {m: tuned(name_of(place, m, solver, epochs)) for m in METHODS}
-                shown["FedNova, its own rate"] = best(name_of(place, "FedNova", solver, epochs))
-                draw.curves(axes, results, shown)
+                draw.curves(axes, results, _shown(results, place, solver, epochs))
                 draw.titled(axes, f"{place}, {solver}, {epochs}", "rounds", "", "lower right")
             axes_of_place[0].set_ylabel("test accuracy, %")
     return {"tuned": figure}

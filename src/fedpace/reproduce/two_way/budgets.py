@@ -1,20 +1,20 @@
-"""Accuracy at a budget, and what a target costs: bytes up, bytes both ways, seconds on a slow link."""
+"""Accuracy at a budget: bytes up, bytes both ways, seconds on a slow link."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from fedpace.reproduce.comparison import Measure, above, cheaper
-from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_run, not_tested
+from fedpace.reproduce.comparison import Comparison, Measure, above
+from fedpace.reproduce.experiment import OWN, Finding, not_run
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way.cells import BASELINES, DataSplit, where
-from fedpace.reproduce.two_way.tuned import FIGURES, brief, lengths, missing, ran, tuned
+from fedpace.reproduce.two_way.firing import how_often, with_its_rule
+from fedpace.reproduce.two_way.tuned import FIGURES, missing, ran, short, short_lengths, tuned
 
 Cost = Callable[[Evaluation], float]
 
@@ -22,11 +22,6 @@ COSTS: dict[str, Cost] = {
     "both ways": lambda point: float(point.bytes),
     "up": lambda point: float(point.bytes_up),
 }
-# methods without their rule
-SAME = {"FedNLAA": "FedAMS", "FedACA 1/8": "FedCAMS"}
-SILENT = SAME | {"FedBACA 1/8": "compression with error feedback both ways, without AA,"}
-RARELY = 0.01  # of the uploads: a rule that fires less often was not tested
-TARGETS = {"iid": 0.8, "non-iid": 0.65}  # Fashion-MNIST, stated before the runs
 TRAINING_S, LINK_BYTES_S = 1.0, 125_000.0  # of one round, and of a link of 1 Mbit/s
 
 
@@ -51,13 +46,13 @@ def at_budget(budget: float, cost: Cost) -> Measure:
 
 
 class Rivals(NamedTuple):
-    """The cells that others are compared with, by method, and the length of run they were tuned for."""
+    """The cells that others are compared with, by method, and the length of run that they were tuned for."""
 
     names: Mapping[str, str]
-    rounds: int | None = None  # the usual one
+    rounds: int | None = None  # None: not tuned
 
     def __str__(self) -> str:
-        return f", rivals tuned for {self.rounds} rounds" if self.rounds else ""
+        return "rivals not tuned" if self.rounds is None else f"rivals tuned for {self.rounds} rounds"
 
 
 def rivals_at(
@@ -70,37 +65,82 @@ def rivals_at(
 ) -> Rivals:
     """The rivals tuned for about this budget: for the shortest runs that spend it, all of them or none."""
     usual = ran(results, place, method, *rivals)
-    usually = Rivals({m: usual[m] for m in rivals})
+    names = {m: usual[m] for m in rivals}
     if usual[method] != tuned(place, method):
-        return usually
-    shorter = (
-        Rivals({m: brief(place, m, rounds) for m in rivals}, rounds) for rounds in lengths(place, rivals[0])
+        return Rivals(names)
+    every = (
+        Rivals({m: short(place, m, rounds) for m in rivals}, rounds)
+        for rounds in short_lengths(place, rivals[0])
     )
     enough = (
-        short
-        for short in shorter
-        if results.have(*short.names.values())
-        and all(budget <= budget_of(results, name, cost) for name in short.names.values())
+        each
+        for each in every
+        if results.have(*each.names.values())
+        and all(budget <= budget_of(results, name, cost) for name in each.names.values())
     )
-    return next(enough, usually)
+    return next(enough, Rivals(names, results.cells[names[rivals[0]]].rounds))
 
 
-def seconds_on_a_link(clients: int) -> Cost:
-    """Rounds of local training, and the transfers of one client of each, the links of all working at once."""
-    return lambda point: point.version * TRAINING_S + point.bytes / clients / LINK_BYTES_S
+class Spending(NamedTuple):
+    """What a method spent in its run, and the rivals that it is compared with at that."""
+
+    text: str
+    own: Mapping[str, str]  # the method and its cell
+    rivals: Rivals
+    measure: Measure
+
+    @classmethod
+    def of(
+        cls,
+        results: Results,
+        place: DataSplit,
+        method: str,
+        cost: Cost,
+        text: str,
+        rivals: Sequence[str] = BASELINES,
+    ) -> Spending:
+        """`text` is a format of the number spent."""
+        own = ran(results, place, method, *rivals)[method]
+        spent = budget_of(results, own, cost)
+        found = rivals_at(results, place, method, spent, cost, rivals)
+        return cls(text.format(spent), {method: own}, found, at_budget(spent, cost))
+
+    def accuracies(self, results: Results) -> str:
+        every = {**self.own, **self.rivals.names}
+        return ", ".join(f"{m} {results.spread(name, self.measure):.1f}" for m, name in every.items()) + " %"
+
+    def compared(self, results: Results, named: str = "") -> list[Comparison]:
+        """The method above every rival."""
+        return [
+            above(results, own, name, self.measure, f"{m} above {rival}, {named}" if named else "")
+            for m, own in self.own.items()
+            for rival, name in self.rivals.names.items()
+        ]
 
 
-def fired(outcome: Outcome) -> float:
-    """How often the lazy rule of the uplink acted, as a share of the uploads."""
-    return outcome.traffic["up"].get("firing_rate", 0.0)
+def told(results: Results, budgets: Sequence[Spending]) -> str:
+    """Accuracies at the budgets; once, where they are the same at all of them."""
+    ends = [budget.accuracies(results) for budget in budgets]
+    lengths = [str(budget.rivals) for budget in budgets]
+    if len(set(lengths)) > 1:
+        parts = zip(budgets, lengths, ends, strict=True)
+        return "; ".join(f"after {budget.text}, {length}: {end}" for budget, length, end in parts)
+    if len(set(ends)) > 1:
+        parts_at = "; ".join(f"after {b.text}: {end}" for b, end in zip(budgets, ends, strict=True))
+        return f"{lengths[0]}; {parts_at}"
+    return f"after {' or '.join(budget.text for budget in budgets)}, {lengths[0]}: {ends[0]}"
 
 
-def rarely_fired(results: Results, name: str) -> bool:
-    return results.spread(name, fired).mean < RARELY
+def bytes_budgets(results: Results, place: DataSplit, method: str) -> dict[str, Spending]:
+    """The budget of bytes both ways and that of bytes up."""
+    return {
+        side: Spending.of(results, place, method, megabytes(cost), f"{{:.1f}} MB {side}")
+        for side, cost in COSTS.items()
+    }
 
 
-def how_often(results: Results, name: str) -> str:
-    return f"its rule fired in {results.spread(name, fired).mean:.1%} of uploads"
+def megabytes(cost: Cost) -> Cost:
+    return lambda point: cost(point) / 1e6
 
 
 def by_bytes(results: Results, place: DataSplit, method: str, figures: str) -> list[Finding]:
@@ -111,81 +151,29 @@ def by_bytes(results: Results, place: DataSplit, method: str, figures: str) -> l
     )
     if missing(results, place, method, *BASELINES):
         return [not_run(claim, figures)]
-    own = ran(results, place, method, *BASELINES)[method]
-    better, shown = [], []
-    for side, cost in COSTS.items():
-        budget = budget_of(results, own, cost)
-        measure = at_budget(budget, cost)
-        rivals = rivals_at(results, place, method, budget, cost)
-        names = {method: own, **rivals.names}
-        ends = ", ".join(f"{m} {results.spread(name, measure):.1f} %" for m, name in names.items())
-        shown.append(f"after {budget / 1e6:.1f} MB {side}{rivals}: {ends}")
-        better += [
-            above(results, names[method], names[m], measure, f"{method} above {m}, bytes {side}")
-            for m in BASELINES
-        ]
-    found = Finding(claim, figures, "; ".join(shown), comparisons=tuple(better), family=FIGURES[place])
-    return _with_its_rule(results, own, method, found)
-
-
-def to_target(results: Results, place: DataSplit, method: str, figures: str) -> list[Finding]:
-    target = TARGETS[place.split]
-    claim = (
-        f"{method} needs fewer bytes, up and both ways, to {target:.0%} than FedAvg, FedAdam and FedAMS "
-        f"({where(place)})"
+    budgets = bytes_budgets(results, place, method)
+    text = told(results, list(budgets.values()))
+    better = tuple(
+        one for side, budget in budgets.items() for one in budget.compared(results, f"bytes {side}")
     )
-    if missing(results, place, method, *BASELINES):
-        return [not_run(claim, figures)]
-    names = ran(results, place, method, *BASELINES) | {
-        f"{m} in {rounds} rounds": brief(place, m, rounds)
-        for m in BASELINES
-        for rounds in lengths(place, m)
-        if results.to_target(brief(place, m, rounds), target, COSTS["up"]).values
-    }
-    fewer, shown = [], []
-    for side, cost in COSTS.items():
-        spent = {m: results.to_target(name, target, megabytes(cost)) for m, name in names.items()}
-        shown.append(f"{side}: " + ", ".join(f"{m} {spread:.1f} MB" for m, spread in spent.items()))
-        fewer += [
-            cheaper(results, names[method], name, target, cost, f"{method} before {m}, bytes {side}")
-            for m, name in names.items()
-            if m != method
-        ]
-    found = Finding(claim, figures, "; ".join(shown), comparisons=tuple(fewer), family=FIGURES[place])
-    return _with_its_rule(results, names[method], method, found)
+    found = Finding(claim, figures, text, comparisons=better, family=FIGURES[place])
+    return with_its_rule(results, ran(results, place, method, *BASELINES)[method], method, found)
 
 
-def _with_its_rule(results: Results, name: str, method: str, found: Finding) -> list[Finding]:
-    """The paper's claim where its rule fired; else untested, and of FedBACA what is left of it as a claim of ours."""
-    often = how_often(results, name)
-    if not rarely_fired(results, name):
-        return [replace(found, note=f"{often}.")]
-    untested = not_tested(found.claim, found.published, found.ours, f"{often}: it is {SILENT[method]} here.")
-    if method in SAME:
-        return [untested]
-    claim = found.claim.replace(method, f"{method} without AA", 1)
-    note = "compression with error feedback both ways."
-    own = replace(found, claim=claim, published=OWN, note=note, source=ClaimSource.OWN)
-    return [untested, own]
-
-
-def megabytes(cost: Cost) -> Cost:
-    return lambda point: cost(point) / 1e6
+def seconds_on_a_link(clients: int) -> Cost:
+    """Rounds of local training, and the transfers of one client of each, the links of all working at once."""
+    return lambda point: point.version * TRAINING_S + point.bytes / clients / LINK_BYTES_S
 
 
 def at_equal_seconds(results: Results, place: DataSplit, method: str, clients: int) -> Finding:
     claim = f"{method} is more accurate than FedAvg, FedAdam and FedAMS at equal seconds on 1 Mbit/s ({where(place)})"
     if missing(results, place, method, *BASELINES):
         return not_run(claim, OWN)
-    own = ran(results, place, method, *BASELINES)[method]
-    cost = seconds_on_a_link(clients)
-    budget = budget_of(results, own, cost)
-    measure = at_budget(budget, cost)
-    rivals = rivals_at(results, place, method, budget, cost)
-    names = {method: own, **rivals.names}
-    ends = {m: results.spread(name, measure) for m, name in names.items()}
-    told = f"a round of local training takes {TRAINING_S:g} s; transfers by their bytes."
-    note = f"{told} FedBACA: {how_often(results, names[method])}."
-    better = tuple(above(results, names[method], names[m], measure) for m in BASELINES)
-    text = f"after {budget:.0f} s{rivals}: " + ", ".join(f"{m} {value:.1f} %" for m, value in ends.items())
-    return Finding(claim, OWN, text, note=note, comparisons=better, family=f"seconds, {where(place)}")
+    budget = Spending.of(results, place, method, seconds_on_a_link(clients), "{:.0f} s")
+    note = (
+        f"a round of local training takes {TRAINING_S:g} s; transfers by their bytes. FedBACA: "
+        f"{how_often(results, budget.own[method])}."
+    )
+    better = tuple(budget.compared(results))
+    family = f"seconds, {where(place)}"
+    return Finding(claim, OWN, told(results, [budget]), note=note, comparisons=better, family=family)

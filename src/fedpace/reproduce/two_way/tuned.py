@@ -4,7 +4,7 @@ Settings are chosen on Fashion-MNIST with half of the clients in a round, for ea
 take the choice of their split. That is the rule by which the grid was cut.
 
 Methods are compared at equal bytes, and in the quick edition an uncompressed one has sent in ten rounds what FedBACA
-sends in sixty. So rivals are tuned for shorter runs too (`brief`, `lengths`), for the accuracy at their end.
+sends in sixty. So rivals are tuned for short runs too (`SHORT_RUNS`), for the accuracy at their end.
 
 Figures 5 to 12 of the paper have one place each, NLA on the left and AA on the right: one family of claims.
 """
@@ -12,7 +12,7 @@ Figures 5 to 12 of the paper have one place each, NLA on the left and AA on the 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
@@ -63,29 +63,33 @@ THRESHOLDS = {
 TUNED = (*BASELINES, *THRESHOLDS, "FedCAMS 1/8", "two_way 1/8")
 BESIDE = ("FedAA", "FedBNLACA 1/8", "two_way 1/8")  # with all clients no claim is about them
 PLAIN = (0.5, 1.0)  # server rates of FedAvg
-# after so many rounds an uncompressed method has sent what another one sends in a run of sixty; by network
-FOR_FEDBACA = {"": 10, CNN: 7}
-FOR_FEDACA = 36
-ON_A_LINK = 22  # it has used the seconds of FedBACA
-FEDACA, OF_FEDACA = "FedACA 1/8", 18  # and FedACA has sent what FedBACA does
+FEDACA = "FedACA 1/8"
+UNEVEN = tuple(place for place in EVERYWHERE if place.split == "non-iid")  # where FedACA's rule fires
+TIMED = tuple(place for place in PLACES if place.data == "Fashion-MNIST")  # where seconds are judged
+WITH_A_CNN = tuple(DataSplit("Fashion-MNIST", split, network=CNN) for split in PARTITION)
 
 
-def lengths(place: DataSplit, method: str) -> tuple[int, ...]:
-    """The shorter runs that a method is tuned for, beside the usual one.
+class ShortRuns(NamedTuple):
+    """Rivals that are tuned for so many rounds, after which they have spent the budget of another method."""
 
-    FedACA is judged where its rule fires, on non-iid data; seconds where they are shown.
-    """
-    is_uneven = place.split == "non-iid"
-    few = FOR_FEDBACA[place.network]
-    if method == FEDACA:
-        return (OF_FEDACA,) if is_uneven and place.network != CNN else ()
-    if method not in BASELINES:
-        return ()
-    if place.network == CNN:
-        return (few,)
-    is_timed = place == DataSplit("Fashion-MNIST", place.split)
-    wanted = {few: True, ON_A_LINK: is_timed, FOR_FEDACA: is_uneven}
-    return tuple(rounds for rounds, is_judged in wanted.items() if is_judged)
+    rounds: int
+    rivals: tuple[str, ...]
+    places: tuple[DataSplit, ...]
+    budget: str
+
+
+SHORT_RUNS = (
+    ShortRuns(10, BASELINES, EVERYWHERE, "Uncompressed rivals have sent FedBACA's bytes, and FedACA's up."),
+    ShortRuns(7, BASELINES, WITH_A_CNN, "The same with the CNN, in 40 rounds of FedBACA."),
+    ShortRuns(22, BASELINES, TIMED, "Uncompressed rivals have used FedBACA's seconds on a slow link."),
+    ShortRuns(36, BASELINES, UNEVEN, "Uncompressed rivals have sent FedACA's bytes both ways."),
+    ShortRuns(18, (FEDACA,), UNEVEN, "FedACA, as a rival, has sent FedBACA's bytes both ways."),
+)
+
+
+def short_lengths(place: DataSplit, method: str) -> tuple[int, ...]:
+    """The short runs that a method is tuned for, beside the usual one."""
+    return tuple(each.rounds for each in SHORT_RUNS if method in each.rivals and place in each.places)
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
@@ -103,12 +107,12 @@ def cells(edition: str, known: Results) -> list[Cell]:
             if (made := _chosen(every[place.split, method], place, known)) is not None
         ),
         *(
-            _short(cell_at(edition, brief(place, method, rounds), place, made), rounds)
+            _shortened(cell_at(edition, short(place, method, rounds), place, made), rounds)
             for place in EVERYWHERE
             for method in TUNED
-            for rounds in lengths(place, method)
+            for rounds in short_lengths(place, method)
             if edition == "quick"
-            and (made := _chosen(_brief_grid(place.split, method, rounds), place, known)) is not None
+            and (made := _chosen(_short_grid(place.split, method, rounds), place, known)) is not None
         ),
     ]
 
@@ -117,10 +121,10 @@ def grids(edition: str) -> list[Grid]:
     return [
         *(_grid(edition, split, method) for split in PARTITION for method in TUNED),
         *(
-            _brief_grid(split, method, rounds)
+            _short_grid(split, method, rounds)
             for split in PARTITION
             for method in TUNED
-            for rounds in lengths(DataSplit("Fashion-MNIST", split), method)
+            for rounds in short_lengths(DataSplit("Fashion-MNIST", split), method)
             if edition == "quick"
         ),
     ]
@@ -137,21 +141,23 @@ def _grid(edition: str, split: str, method: str) -> Grid:
     return Grid(tuned(place, method), rates, cell, final_accuracy(LAST), _others(method))
 
 
-def _brief_grid(split: str, method: str, rounds: int) -> Grid:
-    return in_few_rounds(_grid("quick", split, method), DataSplit("Fashion-MNIST", split), method, rounds)
+def _short_grid(split: str, method: str, rounds: int) -> Grid:
+    return short_grid_of(_grid("quick", split, method), DataSplit("Fashion-MNIST", split), method, rounds)
 
 
-def in_few_rounds(usual: Grid, place: DataSplit, method: str, rounds: int) -> Grid:
-    """The same settings, by what they reach in a few rounds."""
+def short_grid_of(usual: Grid, place: DataSplit, method: str, rounds: int) -> Grid:
+    """The same settings, by what they reach in a short run."""
 
     def cell(rate: float, others: str) -> Cell | None:
         made = usual.cell(rate, others)
-        return None if made is None else _short(replace(made, name=f"{made.name}, {rounds} rounds"), rounds)
+        return (
+            None if made is None else _shortened(replace(made, name=f"{made.name}, {rounds} rounds"), rounds)
+        )
 
-    return replace(usual, name=brief(place, method, rounds), cell=cell, merit=final_accuracy(2))
+    return replace(usual, name=short(place, method, rounds), cell=cell, merit=final_accuracy(2))
 
 
-def _short(cell: Cell, rounds: int) -> Cell:
+def _shortened(cell: Cell, rounds: int) -> Cell:
     return replace(cell, rounds=rounds, evaluate_every=1)
 
 
@@ -195,7 +201,7 @@ def tuned(place: DataSplit, method: str) -> str:
     return f"tuned {name_of(place, method)}"
 
 
-def brief(place: DataSplit, method: str, rounds: int) -> str:
+def short(place: DataSplit, method: str, rounds: int) -> str:
     return f"{tuned(place, method)}, {rounds} rounds"
 
 
