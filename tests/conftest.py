@@ -19,17 +19,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    _look_through_later_objects_only()
+    _freeze_heap()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
-def quick_collections() -> Iterator[None]:
-    """What a module leaves behind, such as caches, is not looked through in the next one."""
+def frozen_heap() -> Iterator[None]:
+    """Garbage collections in the next module skip what this one leaves behind, such as caches."""
     yield
-    _look_through_later_objects_only()
+    _freeze_heap()
 
 
-def _look_through_later_objects_only() -> None:
+def _freeze_heap() -> None:
     """Ten thousand collected tests are millions of objects: each full collection would take two seconds."""
     gc.collect()
     gc.freeze()

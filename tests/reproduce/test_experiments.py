@@ -76,6 +76,10 @@ def _by_name() -> list[str]:
     return [name for name in NAMES if any(cell.by_name for cell in _chosen_cells(name, Results()))]
 
 
+def test_some_cells_are_run_only_by_name() -> None:
+    assert {"ca2fl-accuracy", "fedgm-family", "two-way-bits"} < set(_by_name())
+
+
 def _chosen_cells(name: str, known: Results) -> list[Cell]:
     known.choices = read_choices(RESULTS / name, "quick")
     return experiment(name).procedure.cells("quick", known)

@@ -54,7 +54,7 @@ def test_a_whole_name_picks_one_cell_and_a_part_all_that_have_it(halves, kept) -
     assert len(pending(wanted, "quick", 1, kept, only="n=80")) == 2
 
 
-def test_the_name_of_a_grid_that_has_not_chosen_picks_nothing_else(halves, kept) -> None:
+def test_the_name_of_a_grid_that_has_not_chosen_picks_nothing_else_and_says_why(halves, kept) -> None:
     grid = Grid("best to 80%", (0.1,), lambda rate, others: cell(f"rate {rate}"), merit=final_accuracy(1))
     procedure = replace(
         halves.procedure,
@@ -62,7 +62,8 @@ def test_the_name_of_a_grid_that_has_not_chosen_picks_nothing_else(halves, kept)
         grids=lambda edition: [grid],
     )
     wanted = replace(halves, procedure=procedure)
-    assert pending(wanted, "quick", 1, kept, only="best to 80%") == []
+    with pytest.raises(ConfigError, match="has not chosen a setting yet: choose one with --tune"):
+        pending(wanted, "quick", 1, kept, only="best to 80%")
     assert len(pending(wanted, "quick", 1, kept, only="80% yet")) == 1
 
 

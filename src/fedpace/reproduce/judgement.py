@@ -37,7 +37,7 @@ def settled(edition: str, claims: Sequence[Finding]) -> list[Finding]:
     for family in set(families):
         places = [at for at, own in enumerate(families) if own == family and weighed[at].seeds >= LEAST]
         adjusted |= dict(zip(places, statistics.holm([weighed[at].p for at in places]), strict=True))
-    return [_decided(edition, claim, adjusted.get(at, claim.p)) for at, claim in enumerate(weighed)]
+    return [_decided(edition, claim, adjusted.get(at)) for at, claim in enumerate(weighed)]
 
 
 def _sourced(claim: Finding) -> Finding:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fedpace.disk.locks import is_locked
-from fedpace.errors import DivergedError
+from fedpace.errors import ConfigError, DivergedError
 from fedpace.experiment import simulate
 from fedpace.record import Checkpoints, Run
 from fedpace.record.run.progress import Progress
@@ -58,7 +58,11 @@ def _called(text: str, every: Sequence[Named], later: Sequence[str] = ()) -> lis
     `later` are names that are to come: of cells that a grid has yet to choose.
     """
     whole = [each for each in every if each.name == text]
-    return whole if whole or text in later else [each for each in every if text in each.name]
+    if not whole and text in later:
+        raise ConfigError(
+            f"the grid {text!r} has not chosen a setting yet: choose one with --tune --only {text!r}"
+        )
+    return whole or [each for each in every if text in each.name]
 
 
 def _tuned(experiment: Reproduction, edition: str, kept: FinishedRuns) -> list[Grid]:
