@@ -34,7 +34,7 @@ FIRST_KEYS = {
     # rivals with the CNN end at 60 s, autonomous FedGM has the momenta that are stable under delay, combined methods
     # tune local rates and stages too and DeFedAvg overlaps among them, delays of CA2FL are s + |N(0, 1)|
     "fedgm-autonomous": ((99, 99), "9b9cef9c2a7968f1"),
-    "defedavg-table1": ((168, 39), "734bc6d502f85fd5"),
+    "defedavg-table1": ((168, 39), "64c1c9ce42ac1425"),
     "defedavg-speedup": ((49, 33), "799b34ef97fe4686"),
     "two-way-bits": ((20, 20), "b4817c13655a9b1b"),
     "ca2fl-accuracy": ((16, 16), "d95089e08b32e235"),
@@ -91,7 +91,9 @@ def test_claims_that_need_cells_run_by_name_say_so(name: str) -> None:
 
     def judged(by_name: bool) -> dict[str, str]:
         made = Results()
-        run = outcome([0.5] * 8, training_loss=0.5, traffic={"up": {"firing_rate": 0.5}, "down": {}})
+        run = outcome(
+            [0.5] * 8, training_loss=0.5, traffic={"up": {"firing_rate": 0.5, "frames": 8.0}, "down": {}}
+        )
         for cell in _chosen_cells(name, made):
             if by_name or not cell.by_name:
                 made.add(cell, 0, run)

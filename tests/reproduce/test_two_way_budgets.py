@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from fedpace import simulate, tasks
@@ -34,11 +36,17 @@ from fedpace.reproduce.two_way.tuned import (
     tuned,
 )
 
-from .conftest import outcome, results
+from . import conftest
+from .conftest import outcome
+from .test_two_way_firing import of_twenty_clients
 
 IID = DataSplit("Fashion-MNIST", "iid")
 TEN = 10
 CHOICES = {grid.name: (grid.rates[0], grid.others[-1]) for grid in grids("quick")}
+
+
+def results(figures: Mapping[str, Sequence[Outcome]]) -> Results:
+    return of_twenty_clients(conftest.results(figures))
 
 
 def test_a_choice_serves_every_place_of_its_split() -> None:
@@ -132,7 +140,7 @@ def at_place(place: DataSplit, rate: float) -> dict[str, list[Outcome]]:
     """All methods of a place; the paper's are better, and their rules fire in this share of uploads."""
 
     def runs(accuracy: float, fired: float) -> list[Outcome]:
-        traffic = {side: {"firing_rate": fired} for side in ("up", "down")}
+        traffic = {side: {"firing_rate": fired, "frames": 600} for side in ("up", "down")}
         return [outcome([accuracy + seed / 1000] * 6, traffic=traffic) for seed in range(5)]
 
     rivals = {tuned(place, method): runs(0.5, 0.0) for method in BASELINES}
@@ -230,7 +238,7 @@ def test_a_tiny_ratio_is_judged_at_what_it_sends() -> None:
     ]
     assert (found.verdict, found.source) == (Verdict.REPRODUCED, "own")
     assert found.interval is not None and 9 < found.interval[0] < found.interval[1] < 12
-    assert "every evaluation: 5 of 5" in found.note
+    assert "every evaluation on 5 of 5 seeds" in found.note and len(found.comparisons) == 1
 
 
 def test_rivals_are_tuned_for_few_rounds_all_of_them_or_none() -> None:

@@ -15,6 +15,7 @@ from fedpace.reproduce.two_way.cells import BASELINES, DataSplit
 from fedpace.reproduce.two_way.tuned import short, tuned
 
 from .conftest import outcome, results
+from .test_two_way_firing import of_twenty_clients
 
 COMMITTED = Path(__file__).parents[2] / "docs/results/two-way-bits/tuning.json"
 CHOICES = {grid.name: (grid.rates[0], grid.others[0]) for grid in cnn.grids()}
@@ -60,14 +61,14 @@ def test_on_iid_data_only_the_method_is_judged_whose_rule_fires_with_the_mlp() -
 def test_rivals_at_the_budget_of_compressed_uploads_are_those_of_short_runs() -> None:
     """They are ahead at the settings of a whole run and behind at those of short ones, which decide here."""
     place = cnn.PLACES["iid"]
-    fired = {"up": {"firing_rate": 0.1}, "down": {}}
+    fired = {"up": {"firing_rate": 0.1, "frames": 400}, "down": {}}
     ends = {
         tuned(place, "FedBACA 1/8"): [outcome([0.5, 0.7 + seed / 100], traffic=fired) for seed in range(5)]
     }
     for method in BASELINES:
         ends[tuned(place, method)] = [outcome([0.9, 0.9]) for _ in range(5)]
         ends[short(place, method, SEVEN)] = [outcome([0.4, 0.6]) for _ in range(5)]
-    found = settled("quick", bits.findings("quick", results(ends)))
+    found = settled("quick", bits.findings("quick", of_twenty_clients(results(ends))))
     [row] = [f for f in found if f.claim.endswith("(Fashion-MNIST, iid, CNN)") and "FedBACA" in f.claim]
     assert row.verdict is Verdict.REPRODUCED and "rivals tuned for 7 rounds" in row.ours
     assert row.family == "Figures 1, 2, 17"
@@ -80,11 +81,13 @@ def test_fedavg_is_the_least_accurate_if_it_is_behind_every_other(worst: float, 
     ends = {"FedAvg": worst, "FedAdam": 0.6, "FedAMS": 0.4, "FedNLAA": 0.6}
     made = {
         tuned(place, method): [
-            outcome([end + seed**power / 1000] * 4, traffic={"up": {"firing_rate": 0.1}}) for seed in range(5)
+            outcome([end + seed**power / 1000] * 4, traffic={"up": {"firing_rate": 0.1, "frames": 400}})
+            for seed in range(5)
         ]
         for power, (method, end) in enumerate(ends.items())
     }
-    found = settled("quick", bits.findings("quick", results(made)))
+    found = settled("quick", bits.findings("quick", of_twenty_clients(results(made))))
     [row] = [f for f in found if f.claim.startswith("FedAvg is the least accurate")]
     assert (row.verdict, row.family) == (verdict, "Figures 3, 4, 19")
     assert len(row.comparisons) == 2 * 3 and "FedNLAA: its rule fired in 10.0%" in row.note
+    assert "added after the runs" in row.note

@@ -19,16 +19,17 @@ from fedpace.reproduce.two_way.targets import TARGETS, read_alike, to_target
 from fedpace.reproduce.two_way.tuned import short, tuned
 
 from .conftest import outcome, results
+from .test_two_way_firing import of_twenty_clients
 
 IID = DataSplit("Fashion-MNIST", "iid")
 TEN = 10
 OTHER = algorithms.fedavg(client_lr=0.25, steps=1, batch_size=None)
-FIRED = {"up": {"firing_rate": 0.5}}
+FIRED = {"up": {"firing_rate": 0.5, "frames": 600}}
 
 
 def judged(figures: Mapping[str, Sequence[Outcome]], others: Sequence[str] = ()) -> Finding:
     """FedBACA's row; these cells have other settings than the rest."""
-    made = results(figures)
+    made = of_twenty_clients(results(figures))
     for name in others:
         made.cells[name] = replace(made.cells[name], algorithm=OTHER)
     return settled("quick", to_target(made, IID, "FedBACA 1/8", "Figure 2"))[0]
@@ -73,17 +74,51 @@ def test_a_setting_that_was_chosen_for_several_lengths_counts_once_and_the_best_
     assert alike.ours.count("FedAMS") == apart.ours.count("FedAMS") == 2
 
 
-def test_rivals_are_read_as_many_bytes_apart_as_the_method() -> None:
-    """It is evaluated in every fourth round: a rival that is evaluated in every round is read in every fourth."""
-    often = outcome([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
-    seldom = replace(often, points=often.points[3::4])
-    made = results({"own": [seldom], "rival": [often], "alike": [seldom]})
-    read = read_alike(made, "own", {"FedAvg": {"rival": "rival", "alike": "alike"}}, COSTS["up"])
-    assert [point.version for point in read.of("rival")[0].points] == [4, 8, 10]
-    assert [point.version for point in read.of("alike")[0].points] == [4, 8]
-    cheap = replace(often, points=[replace(point, bytes_up=point.bytes_up // 5) for point in often.points])
-    read = read_alike(results({"own": [cheap], "rival": [often]}), "own", {"": {"": "rival"}}, COSTS["up"])
-    assert len(read.of("rival")[0].points) == len(often.points)
+OFTEN = outcome([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+SELDOM = replace(OFTEN, points=OFTEN.points[3::4])
+CHEAP = replace(OFTEN, points=[replace(point, bytes_up=point.bytes_up // 5) for point in OFTEN.points])
+ALL_OF_THEM = list(range(1, 11))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "read"),
+    [
+        (OFTEN, SELDOM, ([4, 8, 10], [4, 8])),
+        (SELDOM, OFTEN, ([4, 8], [4, 8, 10])),
+        (OFTEN, OFTEN, (ALL_OF_THEM, ALL_OF_THEM)),
+        (CHEAP, OFTEN, ([5, 10], ALL_OF_THEM)),
+        (OFTEN, CHEAP, (ALL_OF_THEM, [5, 10])),
+    ],
+)
+def test_both_sides_are_read_as_far_apart_as_the_one_that_is_evaluated_less_often(
+    one: Outcome, other: Outcome, read: tuple[list[int], list[int]]
+) -> None:
+    """In bytes: in every fourth round, or in every fifth where a round costs a fifth."""
+    alike = read_alike(results({"one": [one], "other": [other]}), "one", "other", COSTS["up"])
+    assert tuple([point.version for point in alike.of(name)[0].points] for name in ("one", "other")) == read
+
+
+def of_megabytes(run: Outcome) -> Outcome:
+    """15 megabytes a step."""
+    millions = [replace(p, bytes_up=10**6 * p.bytes_up, bytes_down=10**6 * p.bytes_down) for p in run.points]
+    return replace(run, points=millions)
+
+
+def test_a_method_is_shown_as_it_is_read_beside_each_rival() -> None:
+    """Evaluated in every round it is there after 10; beside a rival that is evaluated in every fourth after 12."""
+    made = {tuned(IID, method): runs(40) for method in BASELINES} | {tuned(IID, "FedBACA 1/8"): runs(9)}
+    made[tuned(IID, "FedAMS")] = [replace(run, points=run.points[3::4]) for run in runs(40)]
+    found = judged({name: [of_megabytes(run) for run in cell] for name, cell in made.items()})
+    assert found.ours.split("; up: ")[1] == (
+        "FedBACA 1/8 100.0 ± 0.0, FedAvg 410.0 ± 0.0, FedAdam 410.0 ± 0.0 and "
+        "FedBACA 1/8 120.0 ± 0.0, FedAMS 440.0 ± 0.0 MB"
+    )
+    by_rival = {one.what: set(one.smaller) for one in found.comparisons if one.what.endswith("bytes up")}
+    assert by_rival == {
+        "FedBACA 1/8 before FedAvg, bytes up": {100e6},
+        "FedBACA 1/8 before FedAdam, bytes up": {100e6},
+        "FedBACA 1/8 before FedAMS, bytes up": {120e6},
+    }
 
 
 def test_every_method_has_a_target_where_half_of_the_clients_take_part() -> None:

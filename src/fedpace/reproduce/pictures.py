@@ -77,11 +77,12 @@ def curves(
     x: X = steps,
     metric: str = "accuracy",
     smooth: int = 1,
+    order: Sequence[str] = (),
 ) -> None:
-    """One curve per label -> cell that has been run."""
+    """One curve per label -> cell that has been run; with an `order` of labels, of the same colours on every panel."""
     for at, (label, cell) in enumerate(cells.items()):
         if results.have(cell):
-            curve(axes, results.of(cell), label, at, x, metric, smooth)
+            curve(axes, results.of(cell), label, order.index(label) if order else at, x, metric, smooth)
 
 
 def titled(axes: Axes, title: str, x: str, y: str = "", legend: str | None = None) -> None:

@@ -69,8 +69,8 @@ def picture(results: Results, split: str) -> Figure:
         figure, grid = draw.sheet(len(columns), 2, width=3.6, sharey="row")
         for column, n in enumerate(columns):
             shown = {method: name(split, method, n) for method in METHODS[split]}
-            draw.curves(grid[0][column], results, shown, draw.seconds)
-            draw.curves(grid[1][column], results, shown, draw.seconds, metric)
+            draw.curves(grid[0][column], results, shown, draw.seconds, order=table1.ORDER)
+            draw.curves(grid[1][column], results, shown, draw.seconds, metric, order=table1.ORDER)
             legend = "lower right" if results.have(name(split, OURS, n)) else None
             title = f"n = {n}, {table1.TITLES[split]}"
             draw.titled(grid[0][column], title, "virtual seconds", "", legend)

@@ -25,6 +25,7 @@ from fedpace.reproduce.defedavg.setting import (
 from fedpace.reproduce.defedavg.slopes import rounds_by_seed, slope_of
 from fedpace.reproduce.defedavg.table1_cells import (
     METHODS,
+    ORDER,
     TITLES,
     cap_s,
     name,
@@ -268,7 +269,8 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     with draw.style():
         figure, grid = draw.sheet(3, 2, width=4.3)
         for row, (split, methods) in zip(grid, METHODS.items(), strict=True):
-            draw.curves(row[0], results, {m: name(split, m, 10) for m in methods}, draw.seconds)
+            shown = {method: name(split, method, 10) for method in methods}
+            draw.curves(row[0], results, shown, draw.seconds, order=ORDER)
             row[0].axhline(100 * SCALES[edition].target[split], color="#999999", linestyle=":", linewidth=1)
             draw.titled(
                 row[0], f"n = 10, {TITLES[split]}", "virtual seconds", "test accuracy, %", "lower right"
@@ -279,25 +281,29 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
 
 
 def _seconds(axes: Axes, edition: str, results: Results, split: str) -> None:
-    for at, method in enumerate(METHODS[split]):
+    for method in METHODS[split]:
         own = {n: taken(edition, results, split, method, n) for n in N}
         if there := {n: s.mean for n, s in own.items() if s.reached}:
-            axes.plot(list(there), list(there.values()), marker="o", color=draw.colour(at), label=method)
+            axes.plot(list(there), list(there.values()), marker="o", color=_colour(method), label=method)
     _loglog(axes, f"Seconds to {SCALES[edition].target[split]:.0%}, here")
 
 
 def _published(axes: Axes, split: str) -> None:
-    for at, method in enumerate(METHODS[split]):
+    for method in METHODS[split]:
         if theirs := SECONDS[split].get(method):
             there = {n: s for n, s in zip(N, theirs, strict=True) if s != CENSORED}
             look: dict[str, Any] = {
                 "marker": "s",
                 "linestyle": "--",
-                "color": draw.colour(at),
+                "color": _colour(method),
                 "label": method,
             }
             axes.plot(list(there), list(there.values()), **look)
     _loglog(axes, f"Seconds to {PUBLISHED[split]:.0%}, published")
+
+
+def _colour(method: str) -> str:
+    return draw.colour(ORDER.index(method))
 
 
 def _loglog(axes: Axes, title: str) -> None:
@@ -326,7 +332,7 @@ EXPERIMENT = reproduction(
         FAVANO | rhythm of the server not stated | one step per cycle of the fastest client
         evaluation; cut | not stated; > 880 s printed where not reached
             | every 0.25 virtual seconds (full: 1 s); 40 s (FAVANO, AsySG 20 s); full: 600 and 880 s
-            (FAVANO, FedBuff, and FedAvg at n = 80 iid, 60 s, set when DeFedAvg's 28 and 45 s at n = 10 were known)
+            (FAVANO, FedBuff, and n = 80 iid 60 s, for their cost, set when DeFedAvg's 28 and 45 s at n = 10 were known)
         curves (Figures 2 to 5) | 3 seeds
             | quick: 3 seeds, the first 10 virtual seconds, every 0.5, at the table's rates; training loss over all
             clients' data

@@ -43,14 +43,16 @@ def _what_aa_adds(results: Results) -> list[Table]:
         for place in EVERYWHERE
         if results.have(tuned(place, aa), tuned(place, nla))
     ]
-    header = ("", "FedBACA less FedBNLACA, points", "p", "AA fired", "NLA fired")
+    header = ("", "FedBACA less FedBNLACA, points", "95 % interval", "p", "AA fired", "NLA fired")
     return [Table("What AA adds to compression both ways", header, rows)] if rows else []
 
 
 def _difference(results: Results, aa: str, nla: str) -> tuple[str, ...]:
-    ends = above(results, aa, nla, final_accuracy(LAST)).difference
-    p = "" if ends.p is None else f"{ends.p:.2f}"
-    return f"{ends.mean:+.2f}", p, *(f"{results.spread(name, fired).mean:.1%}" for name in (aa, nla))
+    pairs = above(results, aa, nla, final_accuracy(LAST))
+    p = "" if pairs.p is None else f"{pairs.p:.2f}"
+    between = "" if pairs.interval is None else "{:+.2f} to {:+.2f}".format(*pairs.interval)
+    rates = (f"{results.spread(name, fired).mean:.1%}" for name in (aa, nla))
+    return f"{pairs.difference.mean:+.2f}", between, p, *rates
 
 
 def _places(results: Results) -> list[Table]:

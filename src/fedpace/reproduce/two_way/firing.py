@@ -1,26 +1,32 @@
-"""How often a lazy rule acted, and what a row is about where it hardly did."""
+"""How often a lazy rule acted, and what is compared where it acted rarely."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping
 from dataclasses import replace
 
+from fedpace.errors import ConfigError
 from fedpace.reproduce.cell import NamedTask
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_tested
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 
-# methods without their rule
-SAME = {"FedNLAA": "FedAMS", "FedACA 1/8": "FedCAMS"}
-SILENT = SAME | {"FedBACA 1/8": "compression with error feedback both ways, without AA,"}
-ABOUT = {
+# what a method is without its rule
+WITHOUT_RULE: Mapping[str, str] = {
+    "FedNLAA": "FedAMS",
+    "FedAA": "FedAMS",
+    "FedACA 1/8": "FedCAMS",
+    "FedBACA 1/8": "compression with error feedback both ways",
+}
+NAMELESS = ("FedBACA 1/8",)  # without its rule it is none of the compared methods: a claim of ours is left
+TESTED_INSTEAD: Mapping[str, str] = {
     "FedNLAA": "FedAMS rather than NLA",
     "FedACA 1/8": "compression rather than AA",
     "FedBACA 1/8": "compression rather than AA",
 }
 RARELY = 0.01  # of the uploads: a rule that fires less often was not tested
-ONCE = 1.0  # for each client, on average: a rule that fires no more often hardly counts
-FIRST = 5  # seeds, on which the page was judged before
+JUDGED_BEFORE = 5  # seeds: the page had a version with these alone
 
 
 def fired(outcome: Outcome) -> float:
@@ -32,21 +38,16 @@ def rarely_fired(results: Results, name: str) -> bool:
     return results.spread(name, fired).mean < RARELY
 
 
-def how_often(results: Results, name: str) -> str:
-    """In numbers where the rule counts as tested and hardly acted."""
-    if not hardly_fired(results, name):
-        return f"its rule fired in {results.spread(name, fired).mean:.1%} of uploads"
-    share = results.spread(name, lambda outcome: 100 * fired(outcome))
-    return (
-        f"its rule fired in {share:.2f} % of uploads{_first_seeds(share.values)}, {_counted(results, name)}"
-    )
-
-
 def hardly_fired(results: Results, name: str) -> bool:
-    """Above the line, but no more than once for each client on average."""
+    """Often enough to count as tested, but no more than once for each client on average."""
+    return not rarely_fired(results, name) and results.spread(name, _times).mean <= _clients(results, name)
+
+
+def _clients(results: Results, name: str) -> int:
     task = results.cells[name].task
-    clients = task.clients if isinstance(task, NamedTask) else 0
-    return not rarely_fired(results, name) and results.spread(name, _times).mean <= ONCE * clients
+    if not isinstance(task, NamedTask):
+        raise ConfigError(f"the task of {name!r} must be a NamedTask, which knows its clients; got {task!r}")
+    return task.clients
 
 
 def _times(outcome: Outcome) -> float:
@@ -54,13 +55,24 @@ def _times(outcome: Outcome) -> float:
 
 
 def _uploads(outcome: Outcome) -> float:
-    return outcome.traffic["up"].get("frames", float("inf"))
+    return outcome.traffic["up"]["frames"]
 
 
-def _first_seeds(shares: tuple[float, ...]) -> str:
+def how_often(results: Results, name: str) -> str:
+    """In numbers where the rule counts as tested and hardly acted."""
+    if not hardly_fired(results, name):
+        return f"its rule fired in {results.spread(name, fired).mean:.1%} of uploads"
+    share = results.spread(name, lambda outcome: 100 * fired(outcome))
+    return (
+        f"its rule fired in {share:.2f} % of uploads{_on_the_first_seeds(share.values)}, "
+        f"{_counted(results, name)}"
+    )
+
+
+def _on_the_first_seeds(shares: tuple[float, ...]) -> str:
     """Where they alone would not have counted."""
-    first = statistics.fmean(shares[:FIRST])
-    return f" ({first:.2f} % on the first {FIRST} seeds)" if first < 100 * RARELY else ""
+    first = statistics.fmean(shares[:JUDGED_BEFORE])
+    return f" ({first:.2f} % on the first {JUDGED_BEFORE} seeds)" if first < 100 * RARELY else ""
 
 
 def _counted(results: Results, name: str) -> str:
@@ -68,16 +80,28 @@ def _counted(results: Results, name: str) -> str:
     return f"{results.spread(name, _times):.1f} of {uploads:.0f}, no more than once per client on average"
 
 
+def without_rule(results: Results, name: str, method: str) -> str:
+    """What a method comes to whose rule acted rarely or never."""
+    never = not any(results.spread(name, fired).values)
+    return f"it {'equals' if never else 'is nearly'} {WITHOUT_RULE[method]} here"
+
+
+def often_and_about(results: Results, name: str, method: str) -> str:
+    """How often a rule fired that counts as tested, and what its row is about if it hardly did."""
+    often = how_often(results, name)
+    return f"{often}: the row is about {TESTED_INSTEAD[method]}" if hardly_fired(results, name) else often
+
+
 def with_its_rule(results: Results, name: str, method: str, found: Finding) -> list[Finding]:
     """The paper's claim where its rule fired; else untested, and of FedBACA what is left of it as a claim of ours."""
-    often = how_often(results, name)
     if not rarely_fired(results, name):
-        about = f": the row is about {ABOUT[method]}" if hardly_fired(results, name) else ""
-        return [replace(found, note=" ".join(filter(None, (f"{often}{about}.", found.note))))]
-    untested = not_tested(found.claim, found.published, found.ours, f"{often}: it is {SILENT[method]} here.")
-    if method in SAME:
+        often = often_and_about(results, name, method)
+        return [replace(found, note=" ".join(filter(None, (f"{often}.", found.note))))]
+    why = f"{how_often(results, name)}: {without_rule(results, name, method)}."
+    untested = not_tested(found.claim, found.published, found.ours, why)
+    if method not in NAMELESS:
         return [untested]
     claim = found.claim.replace(method, f"{method} without AA", 1)
-    note = "compression with error feedback both ways."
+    note = f"{WITHOUT_RULE[method]}."
     own = replace(found, claim=claim, published=OWN, note=note, source=ClaimSource.OWN)
     return [untested, own]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from fedpace.reproduce.comparison import Comparison, cheaper
 from fedpace.reproduce.experiment import Finding, not_run
-from fedpace.reproduce.outcome import Evaluation, Outcome
+from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 from fedpace.reproduce.two_way.budgets import COSTS, Cost, budget_of, megabytes
 from fedpace.reproduce.two_way.cells import BASELINES, DataSplit, where
@@ -35,14 +36,32 @@ def to_target(results: Results, place: DataSplit, method: str, figures: str) -> 
     own = ran(results, place, method, *BASELINES)[method]
     fewer, shown = [], []
     for side, cost in COSTS.items():
-        rivals = _rivals(results, place, method, target)
-        alike = read_alike(results, own, rivals, cost)
-        distinct = _distinct(alike, rivals, target, cost)
-        shown.append(f"{side}: {_shown(alike, {method: {method: own}, **distinct}, target, cost)} MB")
-        fewer += _fewer(alike, own, distinct, target, side, method)
+        goal = Goal(results, own, target, cost)
+        rivals = _distinct(goal, _rivals(results, place, method, target))
+        shown.append(f"{side}: {_shown(goal, method, rivals)} MB")
+        fewer += _fewer(goal, rivals, side, method)
     text = "; ".join(shown)
     found = Finding(claim, figures, text, note=NOTE, comparisons=tuple(fewer), family=FIGURES[place])
     return with_its_rule(results, own, method, found)
+
+
+class Goal(NamedTuple):
+    """An accuracy that a method and its rivals are to reach, and what is counted until then."""
+
+    results: Results
+    own: str  # the method's cell
+    target: float
+    cost: Cost
+
+    def spent(self, rival: str) -> tuple[SeedSpread, SeedSpread]:
+        """Megabytes of the method and of a rival, read as their comparison reads them."""
+        alike = read_alike(self.results, self.own, rival, self.cost)
+        own, other = (alike.to_target(name, self.target, megabytes(self.cost)) for name in (self.own, rival))
+        return own, other
+
+    def before(self, rival: str, what: str) -> Comparison:
+        alike = read_alike(self.results, self.own, rival, self.cost)
+        return cheaper(alike, self.own, rival, self.target, self.cost, what)
 
 
 def _rivals(results: Results, place: DataSplit, method: str, target: float) -> Settings:
@@ -59,65 +78,56 @@ def _rivals(results: Results, place: DataSplit, method: str, target: float) -> S
     }
 
 
-def read_alike(results: Results, own: str, rivals: Settings, cost: Cost) -> Results:
-    """Rivals with evaluations about as many bytes apart as the method's.
+def read_alike(results: Results, one: str, other: str, cost: Cost) -> Results:
+    """Two cells with evaluations about as many bytes apart: the one that is evaluated more often is left fewer.
 
-    A method that is evaluated more often is seen to be there sooner.
+    With all of them it would appear to reach the target sooner.
     """
-    apart = budget_of(results, own, cost) / len(results.of(own)[0].points)
+    apart = {name: budget_of(results, name, cost) / len(results.of(name)[0].points) for name in (one, other)}
     thinned = {
-        name: _thinned(results, name, apart, cost) for cells in rivals.values() for name in cells.values()
+        name: _every(max(1, round(max(apart.values()) / own)), results.outcomes[name])
+        for name, own in apart.items()
     }
     return replace(results, outcomes={**results.outcomes, **thinned})
 
 
-def _thinned(results: Results, name: str, apart: float, cost: Cost) -> dict[int, Outcome]:
-    """At every k rounds, and at the end: k rounds send about so many bytes."""
-    of_a_round = budget_of(results, name, cost) / results.of(name)[0].points[-1].version
-    every = max(1, round(apart / of_a_round))
-    return {seed: _read_every(every, outcome) for seed, outcome in results.outcomes[name].items()}
+def _every(kth: int, runs: Mapping[int, Outcome]) -> dict[int, Outcome]:
+    """Every k-th evaluation, and the last."""
+    return {
+        seed: replace(run, points=[*run.points[:-1][kth - 1 :: kth], *run.points[-1:]])
+        for seed, run in runs.items()
+    }
 
 
-def _read_every(rounds: int, outcome: Outcome) -> Outcome:
-    kept: list[Evaluation] = []
-    for point in outcome.points:
-        before = kept[-1].version if kept else 0
-        if point.version >= before + rounds or point is outcome.points[-1]:
-            kept.append(point)
-    return replace(outcome, points=tuple(kept))
-
-
-def _distinct(results: Results, rivals: Settings, target: float, cost: Cost) -> Settings:
+def _distinct(goal: Goal, rivals: Settings) -> Settings:
     """A setting that was chosen for several lengths counts once, by the cell that gets there most often and first."""
+    cells = goal.results.cells
 
     def rank(name: str) -> tuple[int, float]:
-        spent = results.to_target(name, target, cost)
+        _, spent = goal.spent(name)
         return spent.missed, spent.mean
 
     found: dict[str, dict[str, str]] = {}
-    for method, cells in rivals.items():
+    for method, tried in rivals.items():
         kept = found.setdefault(method, {})
-        for label, name in sorted(cells.items(), key=lambda each: rank(each[1])):
-            rule = results.cells[name].algorithm
-            if all(results.cells[other].algorithm != rule for other in kept.values()):
+        for label, name in sorted(tried.items(), key=lambda each: rank(each[1])):
+            if all(cells[other].algorithm != cells[name].algorithm for other in kept.values()):
                 kept[label] = name
     return found
 
 
-def _shown(results: Results, every: Settings, target: float, cost: Cost) -> str:
-    """Each method by its best setting."""
-    best = {method: next(iter(cells.values())) for method, cells in every.items()}
-    spent: dict[str, SeedSpread] = {
-        method: results.to_target(name, target, megabytes(cost)) for method, name in best.items()
-    }
-    return ", ".join(f"{method} {spread:.1f}" for method, spread in spent.items())
+def _shown(goal: Goal, method: str, rivals: Settings) -> str:
+    """Rivals by their best settings, after the method as it is read beside them."""
+    beside: dict[str, list[str]] = {}
+    for rival, cells in rivals.items():
+        own, other = goal.spent(next(iter(cells.values())))
+        beside.setdefault(f"{method} {own:.1f}", []).append(f"{rival} {other:.1f}")
+    return " and ".join(", ".join([own, *others]) for own, others in beside.items())
 
 
-def _fewer(
-    results: Results, own: str, rivals: Settings, target: float, side: str, method: str
-) -> list[Comparison]:
+def _fewer(goal: Goal, rivals: Settings, side: str, method: str) -> list[Comparison]:
     return [
-        cheaper(results, own, name, target, COSTS[side], f"{method} before {label}, bytes {side}")
+        goal.before(name, f"{method} before {label}, bytes {side}")
         for cells in rivals.values()
         for label, name in cells.items()
     ]

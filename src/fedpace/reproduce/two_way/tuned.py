@@ -75,7 +75,7 @@ class ShortRuns(NamedTuple):
     rounds: int
     rivals: tuple[str, ...]
     places: tuple[DataSplit, ...]
-    budget: str
+    reason: str
 
 
 SHORT_RUNS = (
