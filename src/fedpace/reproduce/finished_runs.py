@@ -51,15 +51,13 @@ class FinishedRuns:
         return self.folder / "unfinished" / archive.run_name(cell.key, seed)
 
     def get(self, cell: Cell, seed: int) -> Outcome | None:
-        try:
-            return Outcome.from_json(self.path(cell, seed).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return self._committed(cell, seed)
+        return self._named(archive.run_name(cell.key, seed))
 
-    def _committed(self, cell: Cell, seed: int) -> Outcome | None:
-        if self.committed is None:
-            return None
-        return archive.read(self.committed).get(archive.run_name(cell.key, seed))
+    def _named(self, run: str) -> Outcome | None:
+        try:
+            return Outcome.from_json((self.folder / f"{run}.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None if self.committed is None else archive.read(self.committed).get(run)
 
     def put(self, cell: Cell, seed: int, outcome: Outcome) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +67,8 @@ class FinishedRuns:
         """What there is of these cells."""
         found = Results(choices=self.choices)
         for cell in cells:
+            key = cell.key  # takes longer than reading a file
             for seed in self.seeds(cell, seeds):
-                if (outcome := self.get(cell, seed)) is not None:
+                if (outcome := self._named(archive.run_name(key, seed))) is not None:
                     found.add(cell, seed, outcome)
         return found

@@ -47,7 +47,10 @@ def pending(
     grids = [grid.name for grid in experiment.procedure.grids(edition)]
     cells = [cell for cell in every if not cell.by_name] if only is None else _called(only, every, grids)
     jobs = [
-        (cell, seed) for cell in cells for seed in kept.seeds(cell, seeds) if kept.get(cell, seed) is None
+        (cell, seed)
+        for cell in cells
+        for seed in kept.seeds(cell, seeds)
+        if seed not in known.outcomes.get(cell.name, {})
     ]
     return sorted(jobs, key=lambda job: (job[1], repr(job[0].task)))  # neighbours share their data
 
@@ -127,15 +130,17 @@ def tuning_jobs(
 
 
 def finished(experiment: Reproduction, edition: str, seeds: int, kept: FinishedRuns) -> Results:
-    """What has been run of this edition."""
-    known = kept.results((), 0)
+    """What has been run of this edition.
+
+    Cells that a grid chose are known once its runs are. Runs that another process finishes meanwhile change no cell.
+    """
+    cells = experiment.procedure.cells(edition, kept.results((), 0))
     while True:
-        found = kept.results(experiment.procedure.cells(edition, known), seeds)
-        if {name: set(runs) for name, runs in found.outcomes.items()} == {
-            name: set(runs) for name, runs in known.outcomes.items()
-        }:
+        found = kept.results(cells, seeds)
+        later = experiment.procedure.cells(edition, found)
+        if later == cells:
             return found
-        known = found
+        cells = later
 
 
 def run_all(
