@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -10,12 +11,14 @@ from fedpace.disk.locks import locked
 from fedpace.errors import ConfigError
 from fedpace.reproduce import estimate as costs
 from fedpace.reproduce import experiment
-from fedpace.reproduce.cell import Exact
+from fedpace.reproduce.cell import Cell, Exact
 from fedpace.reproduce.estimate import duration, estimate
+from fedpace.reproduce.finished_runs import FinishedRuns
+from fedpace.reproduce.results import Results
 from fedpace.reproduce.run import execute, finished, pending, run_all, simulated, tuning_jobs
 from fedpace.reproduce.tuning import Grid, final_accuracy
 
-from .conftest import cell
+from .conftest import cell, outcome
 
 
 def test_every_cell_is_run_once_and_later_cells_see_the_earlier_ones(halves, kept) -> None:
@@ -40,6 +43,23 @@ def test_an_interrupted_reproduction_goes_on(halves, kept, nobody) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_all(halves, "quick", 1, kept, 1, stop)
     assert [job[0].name for job in pending(halves, "quick", 1, kept)] == ["second"]
+
+
+def test_runs_that_another_process_finishes_meanwhile_do_not_keep_it_looking(
+    halves, kept, monkeypatch
+) -> None:
+    """Looking ends when the cells are known, though every look finds one more run."""
+    done = iter(range(100))
+    looked = FinishedRuns.results
+
+    def look(own: FinishedRuns, cells: Iterable[Cell], seeds: int) -> Results:
+        found = looked(own, cells, seeds)
+        found.add(cell("first"), next(done), outcome([0.5]))
+        return found
+
+    monkeypatch.setattr(FinishedRuns, "results", look)
+    assert "second" in {job[0].name for job in pending(halves, "quick", 1, kept)}
+    assert next(done) < 5
 
 
 def test_only_cells_of_that_name(halves, kept, nobody) -> None:
