@@ -92,7 +92,8 @@ One seed, at the rates of the paper's Table 2. At n = 10 FedAvg and DeFedAvg tak
 51.89 and 26.39), 158.34 and 45.13 s with two classes per client (437.57 and 103.25). DeFedAvg's transfers overlap
 with training, as section 2.1.1 says; with transfers in series it took 38.05 and 54.21 s, FedAvg the same as here. The
 four runs took about two hours of a core. AsySG with n active clients takes 277.1 s (335.16), FAVANO is at 71 % when it
-is given up after 60 s.
+is given up after 60 s; with two classes FAVANO is at 44 % then, FedBuff with 2n active clients at 72 % (in print, for
+an unstated number of them, 80 % after 198.54 s).
 
 DeFedAvg at n = 80, iid, with Table 2's rates of 1 and 0.1, was stopped by hand after 179 server steps and 40 virtual
 seconds (an hour of a core), so that its row says *not run*: from 9 s on it swung between 81.3 and 88.6 % and did not
