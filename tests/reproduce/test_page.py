@@ -7,7 +7,7 @@ import pytest
 
 from fedpace.errors import ConfigError
 from fedpace.reproduce import evidence, page
-from fedpace.reproduce.experiment import Table
+from fedpace.reproduce.experiment import Table, not_run
 from fedpace.reproduce.run import run_all
 from fedpace.reproduce.tuning import Grid, final_accuracy
 
@@ -51,6 +51,11 @@ def test_verdicts_of_the_other_edition_stay(halves, kept, nobody, tmp_path) -> N
     for edition in ("quick", "full"):
         page.write(halves, edition, known, tmp_path, "")
     assert set(json.loads((tmp_path / "halves" / evidence.VERDICTS).read_text())) == {"quick", "full"}
+
+
+def test_a_p_that_no_test_can_measure_is_shown_as_a_bound() -> None:
+    shown = [page._p(replace(not_run("a claim", ""), p=p)) for p in (None, 0.0, 1e-20, 3.14159e-5)]
+    assert shown == ["", "< 1e-12", "< 1e-12", "3.1e-05"]
 
 
 def test_a_table_in_markdown() -> None:

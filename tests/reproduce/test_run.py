@@ -11,9 +11,10 @@ from fedpace.disk.locks import locked
 from fedpace.errors import ConfigError
 from fedpace.reproduce import estimate as costs
 from fedpace.reproduce import experiment
-from fedpace.reproduce.cell import Cell, Exact
+from fedpace.reproduce.cell import Cell, Exact, NamedTask
 from fedpace.reproduce.estimate import duration, estimate
 from fedpace.reproduce.finished_runs import FinishedRuns
+from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.run import execute, finished, pending, run_all, simulated, tuning_jobs
 from fedpace.reproduce.tuning import Grid, final_accuracy
@@ -162,6 +163,20 @@ def test_a_probe_that_takes_long_is_enough(monkeypatch, enough_s: float, lengths
     monkeypatch.setattr(costs, "ENOUGH_S", enough_s)
     assert estimate([(cell(rounds=1_000_000, stop_s=10.0), 0)]).steps == 11
     assert probes == lengths
+
+
+def test_data_sets_that_differ_in_their_seed_are_timed_once(monkeypatch) -> None:
+    probed = []
+
+    def probe(cell: Cell, seed: int, rounds: int) -> Outcome:
+        probed.append(cell.task)
+        return outcome([0.5] * rounds)
+
+    monkeypatch.setattr(costs, "simulated", probe)
+    drawn = [NamedTask("digits", "iid", "softmax", clients=2, data_seed=seed) for seed in (1, 2)]
+    other = NamedTask("digits", "iid", "softmax", clients=3, data_seed=1)
+    estimate([(cell(task=task), 0) for task in (*drawn, other)])
+    assert set(probed) == {drawn[0], other}
 
 
 def test_the_estimate_counts_work_and_not_the_time_that_others_took() -> None:

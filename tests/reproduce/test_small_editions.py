@@ -273,6 +273,17 @@ def test_runs_that_take_many_hours_with_the_cnn_are_given_up_after_a_minute() ->
     assert {end for cell, end in ends.items() if cell not in given_up} == {600.0, 880.0}
 
 
+def test_a_method_has_one_colour_on_every_panel_of_table_1() -> None:
+    made = {
+        f"{split} {method} n=10": [outcome([0.1, 0.95])]
+        for split in ("iid", "noniid")
+        for method in ("FedAvg", "FAVANO", "DeFedAvg")
+    }
+    panels = defedavg_table1.pictures("full", results(made))["seconds"].axes
+    found = {line.get_color() for axes in panels for line in axes.lines if line.get_label() == "DeFedAvg"}
+    assert len(found) == 1
+
+
 N_10 = {"FedAvg n=10": 52, "DeFedAvg n=10": 28, "FAVANO n=10": 60, "AsySG n=10": 60}
 
 

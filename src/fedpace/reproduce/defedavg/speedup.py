@@ -94,7 +94,7 @@ def _fewer(edition: str, results: Results, split: str) -> Finding:
     stable = [n for n in N if _holds(edition, results, by_n(split, n), split)]
     if len(stable) < 3:
         return not_tested(claim, "Figure 6", ours, "the target is held at fewer than three n.")
-    falls = _fall(edition, results, split, by_n, stable)
+    falls = _falls_at_both_ends(edition, results, split, by_n, stable)
     slopes = ", ".join(f"{statistics.fmean(each.smaller):.2f}" for each in falls)
     note = (
         "slopes of log rounds against log n, seed by seed, must be below 0 over all n at which most runs hold the "
@@ -107,7 +107,7 @@ def _fewer(edition: str, results: Results, split: str) -> Finding:
     return Finding(claim, "Figure 6", ours, note=note, comparisons=falls, family="Figure 6")
 
 
-def _fall(
+def _falls_at_both_ends(
     edition: str, results: Results, split: str, cell: Callable[[str, int], str], numbers: Sequence[int]
 ) -> tuple[Comparison, ...]:
     """Rounds fall with n over all of these, and at both ends: one step from 10 to 20 is not a trend."""
@@ -161,7 +161,7 @@ def _printed(edition: str, results: Results, split: str) -> Finding:
             "these rates, those of the paper's CNN, the target is touched and not held here, see the next row."
         )
         return not_tested(claim, "Figure 6", ours, why)
-    falls = _fall(edition, results, split, by_table, N)
+    falls = _falls_at_both_ends(edition, results, split, by_table, N)
     return Finding(claim, "Figure 6", ours, comparisons=falls, family="Figure 6")
 
 

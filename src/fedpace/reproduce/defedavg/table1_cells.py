@@ -28,9 +28,8 @@ CAP_BUSY_S = (
     12.0  # of tuning where all clients are active: ten times the trainings of a round in the same time
 )
 BUSY = ("FedBuff", OURS)
-CAP_COSTLY_S = (
-    60.0  # full edition: of runs that would take many hours of a core; at n = 10 DeFedAvg takes 28 and 45 s
-)
+# full edition: of runs that would take many hours of a core; at n = 10 DeFedAvg takes 28 and 45 s
+CAP_COSTLY_S = 60.0
 TITLES = {"iid": "iid", "noniid": "two classes per client"}
 
 
