@@ -29,12 +29,12 @@ FIRST_KEYS = {
     "fednova-heterogeneous": ((40, 32), "265d2d960018bed8"),
     "fedgm-family": ((130, 260), "d7ba4e8d4c9f6f32"),
     "fedgm-large-lr": ((7, 7), "6d7611c8a7ada408"),
-    "fedgm-multistage": ((8, 8), "109f0dabd0e01e7a"),
+    "fedgm-multistage": ((8, 8), "59ad998769da3f4b"),
     # not the first version's: DeFedAvg's transfers overlap and its steps are sets, AsySG has n active clients, slow
     # rivals with the CNN end at 60 s, autonomous FedGM has the momenta that are stable under delay, combined methods
     # tune local rates and stages too and DeFedAvg overlaps among them, delays of CA2FL are s + |N(0, 1)|
     "fedgm-autonomous": ((99, 99), "9b9cef9c2a7968f1"),
-    "defedavg-table1": ((168, 39), "64c1c9ce42ac1425"),
+    "defedavg-table1": ((168, 39), "ce794958431e9d9c"),
     "defedavg-speedup": ((49, 33), "799b34ef97fe4686"),
     "two-way-bits": ((20, 20), "b4817c13655a9b1b"),
     "ca2fl-accuracy": ((16, 16), "d95089e08b32e235"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fedpace.reproduce import experiment
 from fedpace.reproduce.cell import NamedTask
+from fedpace.reproduce.comparison import training_loss
 from fedpace.reproduce.defedavg import curves as defedavg_curves
 from fedpace.reproduce.defedavg.table1_cells import METHODS, N
 from fedpace.reproduce.results import Results
@@ -14,7 +15,7 @@ from fedpace.reproduce.run import simulated
 from fedpace.reproduce.training_curves import METRIC, WithTrainingLoss
 from fedpace.reproduce.tuning import read_choices
 
-from .conftest import cell
+from .conftest import cell, outcome
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 DIGITS = NamedTask("digits", "iid", "softmax", 4)
@@ -44,3 +45,16 @@ def test_every_method_and_n_of_figures_2_to_5_has_a_curve() -> None:
         each.algorithm == judged[name.removeprefix("curve ")].algorithm for name, each in found.items()
     )
     assert not defedavg_curves.cells("full", known)
+
+
+def test_late_training_loss_is_the_mean_of_the_last_evaluations_of_its_curve() -> None:
+    """A run without the curve has the loss at the end; one that diverged has none."""
+    plain = outcome([0.5] * 4)
+    curve = tuple(
+        replace(point, metrics={**point.metrics, METRIC: loss})
+        for point, loss in zip(plain.points, (4.0, 3.0, 2.0, 1.0), strict=True)
+    )
+    watched = replace(plain, points=curve, training_loss=9.0)
+    assert training_loss(2)(watched) == 1.5 and training_loss()(watched) == 1.0
+    assert training_loss(2)(replace(plain, training_loss=9.0)) == 9.0
+    assert training_loss(2)(replace(watched, ended="diverged", training_loss=None)) is None

@@ -312,7 +312,8 @@ def test_double_precision_stays_double():
 
 def test_every_way_of_giving_tensors_is_the_same_data():
     x, y = samples(12, 0)
-    given = [(x, y), TensorDataset(x, y), (x.numpy(), y.numpy()), Subset(TensorDataset(x, y), range(12))]
+    whole = TensorDataset(x, y)
+    given = [(x, y), whole, (x.numpy(), y.numpy()), Subset(whole, range(12)), Subset(whole, range(-12, 0))]
     torch.manual_seed(0)
     module = nn.Linear(6, CLASSES)
     tasks = [from_torch(module, F.cross_entropy, [part], (x, y)) for part in given]

@@ -10,6 +10,7 @@ from fedpace import statistics
 from fedpace.errors import require
 from fedpace.reproduce.outcome import Evaluation, Outcome
 from fedpace.reproduce.results import Results
+from fedpace.reproduce.training_curves import METRIC
 from fedpace.statistics import Equivalence, PairedDifference
 
 Measure = Callable[[Outcome], float | None]
@@ -158,9 +159,15 @@ def sized(
     return Comparison(what or f"{results.label(name)}: {size:g}", seeds, values, (size,) * len(seeds), margin)
 
 
-def training_loss(outcome: Outcome) -> float | None:
-    """At the end, over all clients' data."""
-    return outcome.training_loss
+def training_loss(last: int = 1) -> Measure:
+    """Over all clients' data: mean of the last evaluations; of a run without its curve, the loss at the end."""
+
+    def measure(outcome: Outcome) -> float | None:
+        if outcome.diverged or not outcome.values(METRIC):
+            return outcome.training_loss
+        return outcome.final(METRIC, last)
+
+    return measure
 
 
 def final_accuracy(last: int) -> Measure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fedpace.reproduce.comparison import Measure
+from fedpace.reproduce.comparison import Measure, training_loss
 from fedpace.reproduce.experiment import Table
 from fedpace.reproduce.results import Results
 
@@ -12,8 +12,8 @@ Columns = Mapping[str, tuple[Measure, int]]  # title -> what is measured, digits
 
 
 def at_the_end(results: Results, last: int) -> Table:
-    """Test accuracy, the mean of the `last` evaluations, and training loss of every cell."""
-    return measured(results, last, 2, {"training loss": (lambda outcome: outcome.training_loss, 4)})
+    """Test accuracy and training loss of every cell, means of the `last` evaluations that have them."""
+    return measured(results, last, 2, {"training loss": (training_loss(last), 4)})
 
 
 def measured(results: Results, last: int, digits: int, columns: Columns, title: str = "At the end") -> Table:

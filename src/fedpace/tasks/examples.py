@@ -51,7 +51,7 @@ class Tensors:
 
     def take(self, positions: npt.NDArray[np.int64]) -> Batch:
         index = torch.from_numpy(positions)
-        return self.inputs[index], self.targets[index]
+        return self.inputs.index_select(0, index), self.targets.index_select(0, index)
 
     def fingerprint(self) -> str:
         return sha256(as_array(self.inputs), as_array(self.targets))

@@ -69,7 +69,7 @@ def _in_memory(dataset: object) -> Examples | None:
     if type(dataset) is TensorDataset and len(dataset.tensors) == 2:
         return Tensors(*dataset.tensors)
     if type(dataset) is Subset and (whole := _in_memory(dataset.dataset)) is not None:
-        return Tensors(*whole.take(np.asarray(dataset.indices, dtype=np.int64)))
+        return Tensors(*whole.take(np.arange(len(whole))[dataset.indices]))
     return None
 
 

@@ -12,7 +12,7 @@ from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.comparison import above, final_accuracy, no_worse, training_loss
+from fedpace.reproduce.comparison import above, final_accuracy, no_worse
 from fedpace.reproduce.experiment import (
     OWN,
     ClaimSource,
@@ -23,7 +23,7 @@ from fedpace.reproduce.experiment import (
     not_run,
     reproduction,
 )
-from fedpace.reproduce.fedgm.setting import PAPER, SCALES, settings
+from fedpace.reproduce.fedgm.setting import LAST, LATE_LOSS, LATE_LOSS_NOTE, PAPER, SCALES, settings
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.training_curves import METRIC, WithTrainingLoss, have_training_loss
 from fedpace.reproduce.tuning import Grid
@@ -39,7 +39,6 @@ GRID_ROUNDS = {"quick": 60, "full": 500}
 ROUNDS = 500  # the paper's, in both editions
 FIGURES: Mapping[int | str, str] = {5: "Figure 1(c, d)", 10: "Figure 9"}
 DELAYS = (5, 10)
-LAST = 6  # evaluations whose mean is a run's accuracy
 MODERATE = 3.0  # points of accuracy
 MARGINS: Mapping[int | str, str] = {5: "small", 10: "manageable"}  # the paper's words
 IDEAL = "ideal FedGM"
@@ -180,12 +179,13 @@ def _below(results: Results, where: int | str, figure: str) -> Finding:
     claim = _auto("FedGM below autonomous FedAvg in training loss", where)
     if not results.have(*names):
         return not_run(claim, figure)
-    ends = [results.spread(name, training_loss) for name in names]
+    ends = [results.spread(name, LATE_LOSS) for name in names]
     return Finding(
         claim,
         figure,
         f"{ends[0]:.4f} against {ends[1]:.4f}",
-        comparisons=(above(results, names[1], names[0], training_loss),),
+        note=LATE_LOSS_NOTE,
+        comparisons=(above(results, names[1], names[0], LATE_LOSS),),
         family=family_of(figure),
     )
 
@@ -239,7 +239,7 @@ def tables(edition: str, results: Results) -> list[Table]:
         chosen = grid.chosen(results)
         stale = results.spread(name, lambda outcome: outcome.mean_staleness)
         setting = "" if chosen is None else chosen.name.removeprefix(f"grid {name}, ")
-        trained = results.spread(name, training_loss)
+        trained = results.spread(name, LATE_LOSS)
         rows.append(
             (name, setting, f"{results.final(name, last=LAST):.2f}", f"{trained:.4f}", f"{stale:.2f}")
         )
@@ -290,7 +290,9 @@ lies below FedAvg's; with beta above nu it lies above it (spectral radius of the
 .489 at R = 5 and 10, beta .95 with nu .7 2.31 and .81). With the local rate of the other FedGM pages (0.05), where a
 client goes nearly all the way to its own optimum, and beta = nu: best FedGM 81.9 and 82.3 %, best FedAvg 81.2 and
 82.0 % at R = 5 (two seeds), 80.3 against 80.7 % at R = 10 (one seed). Five seeds were looked at before the ten that
-short cells have: R = 10 was undecided then, FedGM 0.6 points ahead.
+short cells have: R = 10 was undecided then, FedGM 0.6 points ahead. Training loss was that of the last round until
+multistage FedGM asked for the mean of late evaluations, as accuracy has: with the last round alone R = 10 is undecided
+(0.459 against 0.481, p 0.11).
 
 ## Rates between
 

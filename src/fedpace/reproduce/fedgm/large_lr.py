@@ -21,7 +21,7 @@ from fedpace.reproduce.experiment import (
     not_run,
     reproduction,
 )
-from fedpace.reproduce.fedgm.setting import PAPER, SCALES, settings
+from fedpace.reproduce.fedgm.setting import LAST, PAPER, SCALES, settings
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import Columns, measured
@@ -37,7 +37,6 @@ BETA = NU = 0.95
 CHANCE_LOSS = 2.302585  # ln 10: what a model that knows nothing pays on ten classes
 TARGET = {"quick": 0.8, "full": 0.6}
 PAPERS_RATE = 0.01  # the clients'; the quick edition's is 0.05
-LAST = 6  # evaluations whose mean is a run's accuracy
 
 
 def cells(edition: str, known: Results) -> list[Cell]:

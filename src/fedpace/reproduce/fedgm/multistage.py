@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.comparison import Comparison, above, final_accuracy, training_loss
+from fedpace.reproduce.comparison import Comparison, above, final_accuracy
 from fedpace.reproduce.experiment import Finding, Procedure, Table, judged, not_run, reproduction
-from fedpace.reproduce.fedgm.setting import PAPER, SCALES, settings
+from fedpace.reproduce.fedgm.setting import LAST, LATE_LOSS, LATE_LOSS_NOTE, PAPER, SCALES, settings
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import at_the_end
+from fedpace.reproduce.training_curves import METRIC, WithTrainingLoss
 from fedpace.theory import multistage
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 RATES = (2.0, 1.0, 0.5)
 ANCHORS = (0.7, 0.9)  # beta = nu of the first stage: not given in the paper
 ROUNDS = {"quick": 210, "full": 1000}
-LAST = 6  # evaluations whose mean is a run's accuracy
 PAPERS_RATE = 0.01
 LONG: Mapping[str, tuple[int, ...]] = {"quick": (1000, 2000), "full": (2000,)}
 PUBLISHED_ENDS = {1000: (143, 429), 2000: (286, 857)}
@@ -60,10 +60,9 @@ def _cells(
         Cell(
             name=name,
             algorithm=rule,
-            task=scale.task(),
+            task=WithTrainingLoss(scale.task()),
             rounds=rounds,
             evaluate_every=scale.evaluate_every,
-            training_loss=True,
         )
         for name, rule in rules.items()
     ]
@@ -106,12 +105,20 @@ def _long_training(results: Results, rounds: int) -> Finding:
     claim = f"... and in training loss over {rounds} rounds at local rate {PAPERS_RATE}"
     figure = "Figure 8" if rounds == 2000 else "Figure 2"
     suffix, beta = f", T {rounds}", ANCHORS[-1]
-    note = (
-        "the loss over all clients' data after the last round. The largest constant rate has the lowest training loss "
-        f"and the highest test loss (rows on {rounds} rounds)."
+    stages, constants = _stages(beta, suffix), [_constant(rate, beta, suffix) for rate in RATES]
+    found = _lower_in_training(results, claim, figure, stages, constants)
+    if not results.have(stages, *constants) or not _overfits(results, constants[0], [stages, *constants]):
+        return found
+    return replace(
+        found,
+        note=f"{found.note} The largest constant rate has the lowest training loss and the highest test loss.",
     )
-    constants = [_constant(rate, beta, suffix) for rate in RATES]
-    return replace(_lower_in_training(results, claim, figure, _stages(beta, suffix), constants), note=note)
+
+
+def _overfits(results: Results, one: str, every: Sequence[str]) -> bool:
+    trained = {name: results.spread(name, LATE_LOSS).mean for name in every}
+    tested = {name: results.final(name, "loss", LAST).mean for name in every}
+    return one == min(every, key=trained.__getitem__) == max(every, key=tested.__getitem__)
 
 
 def _lower_in_training(
@@ -119,11 +126,11 @@ def _lower_in_training(
 ) -> Finding:
     if not results.have(stages, *constants):
         return not_run(claim, figure)
-    first, *others = (results.spread(name, training_loss) for name in (stages, *constants))
+    first, *others = (results.spread(name, LATE_LOSS) for name in (stages, *constants))
     pairs = zip(RATES, others, strict=True)
     ours = f"stages {first:.4f}; constant " + ", ".join(f"{rate:g}: {value:.4f}" for rate, value in pairs)
-    lower = tuple(above(results, name, stages, training_loss) for name in constants)
-    return Finding(claim, figure, ours, comparisons=lower, family=figure)
+    lower = tuple(above(results, name, stages, LATE_LOSS) for name in constants)
+    return Finding(claim, figure, ours, note=LATE_LOSS_NOTE, comparisons=lower, family=figure)
 
 
 def _ends() -> Finding:
@@ -205,26 +212,30 @@ def _schedule(edition: str) -> Table:
 
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
-    """Test accuracy over the short runs, for each first beta; test loss over the long ones."""
+    """Test accuracy over the short runs, for each first beta; test loss over the long ones; training loss of both."""
     long = [t for t in LONG[edition] if results.have(*_shown(ANCHORS[-1], f", T {t}").values())]
     with draw.style():
-        figure, (row,) = draw.sheet(len(ANCHORS), width=5.2, sharey=True)
-        for axes, beta in zip(row, ANCHORS, strict=True):
-            draw.curves(axes, results, _shown(beta), smooth=3)
-            _mark_stages(axes, ROUNDS[edition], beta)
-            axes.set_ylim(bottom=70 if edition == "quick" else None)
-            draw.titled(axes, f"first β = ν = {beta}", "server steps", "test accuracy, %", "lower right")
+        figure, rows = draw.sheet(len(ANCHORS), 2, width=5.2, sharey="row")
+        for accuracy, loss, beta in zip(*rows, ANCHORS, strict=True):
+            draw.curves(accuracy, results, _shown(beta), smooth=3)
+            draw.curves(loss, results, _shown(beta), metric=METRIC, smooth=3)
+            accuracy.set_ylim(bottom=70 if edition == "quick" else None)
+            loss.set_ylim((0.25, 0.8) if edition == "quick" else (None, None))
+            title = f"first β = ν = {beta}"
+            _titled(accuracy, ROUNDS[edition], beta, title, "test accuracy, %", "lower right")
+            _titled(loss, ROUNDS[edition], beta, title, METRIC, "upper right")
         return {"stages": figure} | ({"long": _over_long_runs(edition, results, long)} if long else {})
 
 
 def _over_long_runs(edition: str, results: Results, lengths: Sequence[int]) -> Figure:
-    figure, (row,) = draw.sheet(len(lengths), width=5.2, sharey=True)
-    for axes, rounds in zip(row, lengths, strict=True):
-        draw.curves(axes, results, _shown(ANCHORS[-1], f", T {rounds}"), metric="loss", smooth=LAST)
-        _mark_stages(axes, rounds, ANCHORS[-1])
-        axes.set_ylim((0.37, 0.55) if edition == "quick" else (None, None))
-        title = f"{rounds:,} rounds, local rate {PAPERS_RATE}, first β = ν = {ANCHORS[-1]}"
-        draw.titled(axes, title, "server steps", "test loss", "upper right")
+    figure, rows = draw.sheet(len(lengths), 2, width=5.2, sharey="row")
+    beta = ANCHORS[-1]
+    for column, rounds in zip(zip(*rows, strict=True), lengths, strict=True):
+        for axes, metric, span in zip(column, ("loss", METRIC), ((0.37, 0.55), (0.2, 0.5)), strict=True):
+            draw.curves(axes, results, _shown(beta, f", T {rounds}"), metric=metric, smooth=LAST)
+            axes.set_ylim(span if edition == "quick" else (None, None))
+            title = f"{rounds:,} rounds, local rate {PAPERS_RATE}, first β = ν = {beta}"
+            _titled(axes, rounds, beta, title, "test loss" if metric == "loss" else metric, "upper right")
     return figure
 
 
@@ -234,9 +245,11 @@ def _shown(beta: float, suffix: str = "") -> dict[str, str]:
     return {"stages 2, 1, 0.5": _stages(beta, suffix), **constant}
 
 
-def _mark_stages(axes: Axes, rounds: int, beta: float) -> None:
+def _titled(axes: Axes, rounds: int, beta: float, title: str, y: str, legend: str) -> None:
+    """Titles, and where stages end."""
     for end in multistage(RATES, rounds, beta, beta).ends[:-1]:
         axes.axvline(end, color="#999999", linestyle=":", linewidth=1)
+    draw.titled(axes, title, "server steps", y, legend)
 
 
 SEEDS = """

@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce.cell import NamedTask
+from fedpace.reproduce.comparison import training_loss
 from fedpace.reproduce.experiment import SettingRow, compared
 
 PAPER = 'Sun, Wu, Huang & Zhang, "On the Role of Server Momentum in Federated Learning", AAAI 2024'
+LAST = 6  # evaluations whose mean is a run's accuracy, and its training loss where it has the curve
+LATE_LOSS = training_loss(LAST)
+LATE_LOSS_NOTE = f"over all clients' data, mean of the last {LAST} evaluations."
 
 
 class FedGMScale(NamedTuple):

@@ -78,7 +78,7 @@ def finding(results: Results) -> Finding:
     if not _ran(results):
         return not_run(CLAIM, FIGURE, "its cells are declared (`small VGG`); they take hours.")
     names = {method: best(method) for method in SETTINGS}
-    ends = {m: (results.final(n, last=LAST), results.spread(n, training_loss)) for m, n in names.items()}
+    ends = {m: (results.final(n, last=LAST), results.spread(n, training_loss())) for m, n in names.items()}
     ours = ", ".join(
         f"{method} {accuracy:.2f} %, loss {loss:.3f}" for method, (accuracy, loss) in ends.items()
     )
@@ -86,7 +86,7 @@ def finding(results: Results) -> Finding:
     comparisons = (
         *(above(results, names["FedGM"], name, final_accuracy(LAST)) for name in others),
         *(
-            above(results, name, names["FedGM"], training_loss, f"training loss of {name} above FedGM's")
+            above(results, name, names["FedGM"], training_loss(), f"training loss of {name} above FedGM's")
             for name in others
         ),
     )
@@ -112,7 +112,7 @@ def tables(results: Results) -> list[Table]:
             method,
             _chosen(method, results),
             f"{results.final(best(method), last=LAST):.2f}",
-            f"{results.spread(best(method), training_loss):.4f}",
+            f"{results.spread(best(method), training_loss()):.4f}",
         )
         for method in SETTINGS
     ]
