@@ -34,7 +34,7 @@ FIRST_KEYS = {
     # rivals with the CNN end at 60 s, autonomous FedGM has the momenta that are stable under delay, combined methods
     # tune local rates and stages too and DeFedAvg overlaps among them, delays of CA2FL are s + |N(0, 1)|
     "fedgm-autonomous": ((99, 99), "9b9cef9c2a7968f1"),
-    "defedavg-table1": ((168, 39), "ce794958431e9d9c"),
+    "defedavg-table1": ((168, 39), "4d2e3d339a1bd92a"),
     "defedavg-speedup": ((49, 33), "799b34ef97fe4686"),
     "two-way-bits": ((20, 20), "b4817c13655a9b1b"),
     "ca2fl-accuracy": ((16, 16), "d95089e08b32e235"),

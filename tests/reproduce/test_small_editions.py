@@ -265,17 +265,17 @@ def test_the_published_pair_is_that_of_the_papers_tables() -> None:
 
 
 def test_runs_that_take_many_hours_with_the_cnn_are_given_up_earlier() -> None:
-    """Where most clients train all the time after a minute, n = 80 a third later than in print, others as the paper."""
+    """Where most clients train all the time after a minute; at n = 80 at the time in print or a third later."""
     ends = {cell.name: cell.stop_s for cell in defedavg_table1.cells("full", Results())}
     assert {end for cell, end in ends.items() if "FAVANO" in cell or "FedBuff" in cell} == {60.0}
     others = {cell: end for cell, end in ends.items() if "FAVANO" not in cell and "FedBuff" not in cell}
     assert {cell: end for cell, end in others.items() if cell.endswith("n=80")} == {
         "iid FedAvg n=80": 240.0,  # 179.83 s in print
         "iid AsySG n=80": 287.0,  # 215.38
-        "iid DeFedAvg n=80": 133.0,  # 99.72
+        "iid DeFedAvg n=80": 100.0,  # 99.72
         "noniid FedAvg n=80": 591.0,  # 443.56
-        "noniid DeFedAvg n=80": 315.0,  # 236.3
-        "noniid DeFedAvg, energy saving n=80": 315.0,
+        "noniid DeFedAvg n=80": 236.0,  # 236.3
+        "noniid DeFedAvg, energy saving n=80": 236.0,
     }
     assert {end for cell, end in others.items() if not cell.endswith("n=80")} == {600.0, 880.0}
 

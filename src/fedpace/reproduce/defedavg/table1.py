@@ -332,8 +332,8 @@ EXPERIMENT = reproduction(
         FAVANO | rhythm of the server not stated | one step per cycle of the fastest client
         evaluation; cut | not stated; > 880 s printed where not reached
             | every 0.25 virtual seconds (full: 1 s); 40 s (FAVANO, AsySG 20 s); full: 600 and 880 s
-            (for their cost FAVANO and FedBuff 60 s, set when DeFedAvg's 28 and 45 s at n = 10 were known; the others at
-            n = 80 a third more than in print, set when DeFedAvg had run for 40 s there)
+            (for their cost FAVANO and FedBuff 60 s, set when DeFedAvg's 28 and 45 s at n = 10 were known; at n = 80
+            DeFedAvg as long as in print and the others a third longer, set when it had run for 40 s there)
         curves (Figures 2 to 5) | 3 seeds
             | quick: 3 seeds, the first 10 virtual seconds, every 0.5, at the table's rates; training loss over all
             clients' data
