@@ -78,9 +78,9 @@ def test_the_cost_of_a_tuning_can_be_estimated(capsys, tmp_path) -> None:
 
 
 def test_a_tuning_that_is_committed_whole_has_nothing_left_to_run(capsys, tmp_path) -> None:
-    words = ["reproduce", "ca2fl-sensitivity", "--tune", "--extend", "--estimate"]
+    words = ["reproduce", "fednova-heterogeneous", "--tune", "--extend", "--estimate"]
     assert main([*words, "--out", str(RESULTS), "--keep", str(tmp_path)]) == 0
-    assert "ca2fl-sensitivity (quick), tuning: nothing to run" in capsys.readouterr().err
+    assert "fednova-heterogeneous (quick), tuning: nothing to run" in capsys.readouterr().err
 
 
 def test_an_estimate_names_missing_data_and_goes_on(capsys, tmp_path, monkeypatch) -> None:
@@ -92,10 +92,10 @@ def test_an_estimate_names_missing_data_and_goes_on(capsys, tmp_path, monkeypatc
     assert main([*words, "--seeds", "2", "--keep", str(tmp_path), "--out", str(tmp_path / "results")]) == 0
     said = capsys.readouterr().err.splitlines()
     assert "ca2fl-sensitivity (quick): 0 runs, at most 0 server steps" in said[1]
-    assert said[1].endswith("4 more not timed: cifar10 is not downloaded")
+    assert said[1].endswith("8 more not timed: cifar10 is not downloaded")
     assert "ca2fl-delay (quick): 6 runs, at most 3,000 server steps" in said[3]
     assert said[4].startswith("together: 6 runs") and said[4].endswith(
-        "4 more not timed: cifar10 is not downloaded"
+        "8 more not timed: cifar10 is not downloaded"
     )
 
 

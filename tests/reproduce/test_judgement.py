@@ -12,7 +12,16 @@ import pytest
 
 from fedpace.errors import ConfigError
 from fedpace.reproduce import EDITIONS, NAMES, evidence, experiment, page
-from fedpace.reproduce.comparison import Comparison, above, as_cheap, cheaper, no_worse, to_target
+from fedpace.reproduce import pictures as draw
+from fedpace.reproduce.comparison import (
+    Comparison,
+    above,
+    as_cheap,
+    cheaper,
+    no_worse,
+    to_target,
+    training_loss,
+)
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Verdict, judged, not_run
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.results import Results
@@ -72,7 +81,7 @@ def test_every_committed_claim_is_still_made(name: str) -> None:
     for edition, rows in evidence.read_verdicts(RESULTS / name).items():
         known = Results(choices=read_choices(RESULTS / name, edition))
         made = {finding.claim for finding in experiment(name).procedure.findings(edition, known)}
-        assert [row.claim for row in rows if row.claim not in made and "without AA" not in row.claim] == []
+        assert [row.claim for row in rows if row.claim not in made] == []
 
 
 def test_one_comparison_against_a_claim_contradicts_it() -> None:
@@ -124,19 +133,55 @@ def test_runs_are_paired_by_seed() -> None:
     assert (found.seeds, found.larger, found.smaller) == ((0,), (0.5,), (0.4,))
 
 
-def test_a_run_that_missed_the_target_counts_with_all_it_spent() -> None:
-    measure = to_target(0.5, lambda point: point.seconds)
-    assert measure(outcome([0.2, 0.6, 0.7])) == 4.0
-    assert measure(outcome([0.2, 0.3, 0.4])) == 6.0
+REACHES, LATE = [0.2, 0.6, 0.7], [0.1, 0.2, 0.3, 0.6]  # after 4 and after 8 seconds
+SHORT, LONG = [0.1], [0.1] * 6  # given up after 2 and after 12
+
+
+@pytest.mark.parametrize(
+    ("less", "more", "known"),
+    [
+        (REACHES, LATE, (8.0, 4.0)),
+        (LATE, REACHES, (4.0, 8.0)),
+        (REACHES, LONG, (12.0, 4.0)),  # a bound above the rival's cost tells who is first
+        (LONG, REACHES, (4.0, 12.0)),  # so does a bound against the claim
+        (REACHES, SHORT, (2.0, 2.0)),  # a bound below it does not
+        (SHORT, REACHES, (2.0, 2.0)),
+        (SHORT, LONG, (2.0, 2.0)),  # nobody gets there
+        (LONG, SHORT, (2.0, 2.0)),
+    ],
+)
+def test_a_run_that_missed_the_target_tells_no_more_than_it_knows(less, more, known) -> None:
+    made = results({"less": [outcome(less)], "more": [outcome(more)]})
+    found = cheaper(made, "less", "more", 0.5, draw.seconds)
+    assert (*found.larger, *found.smaller) == known
+
+
+def test_if_nobody_reaches_the_target_nothing_is_decided() -> None:
+    made = results({"fast": [outcome(SHORT)] * 5, "slow": [outcome(LONG)] * 5})
+    assert verdict(claim(cheaper(made, "fast", "slow", 0.5, draw.seconds))) is Verdict.UNDECIDED
+    assert verdict(claim(as_cheap(made, "fast", "fast", 0.5, draw.seconds))) is Verdict.UNDECIDED
+    measure = to_target(0.5, draw.seconds)
+    assert (measure(outcome(SHORT)), measure(outcome(REACHES))) == (None, 4.0)
+
+
+def test_seeds_are_not_chosen_by_what_diverged() -> None:
+    """Where a run has no value the others of its comparison decide nothing either."""
+    lower = [replace(outcome([0.5]), training_loss=1.0 + seed / 100) for seed in range(4)]
+    gone = replace(outcome([0.1]), ended="diverged", training_loss=None)
+    higher = [replace(outcome([0.5]), training_loss=2.0) for _ in range(4)]
+    whole = above(results({"a": higher, "b": lower}), "a", "b", training_loss())
+    partly = above(results({"a": higher, "b": [*lower[:3], gone]}), "a", "b", training_loss())
+    assert verdict(claim(whole)) is Verdict.REPRODUCED
+    assert (partly.seeds, verdict(claim(partly))) == ((), Verdict.UNDECIDED)
 
 
 def test_costs_are_compared_as_ratios() -> None:
     """The target after 1 and 2 evaluations, on three seeds: a ratio of 2 exactly."""
     made = results({"fast": [outcome([0.6])] * 3, "slow": [outcome([0.1, 0.6])] * 3})
-    found = cheaper(made, "fast", "slow", 0.5, lambda point: point.seconds)
+    found = cheaper(made, "fast", "slow", 0.5, draw.seconds)
     assert found.interval == pytest.approx((2.0, 2.0))
     assert verdict(claim(found)) is Verdict.REPRODUCED
-    same = as_cheap(made, "fast", "slow", 0.5, lambda point: point.seconds)
+    same = as_cheap(made, "fast", "slow", 0.5, draw.seconds)
     assert verdict(claim(same)) is Verdict.CONTRADICTED
 
 
@@ -186,6 +231,13 @@ CLAIMS = [
     claim(sides(2.0, 2.1, 2.2), sides(2.0, 2.1, 2.2, margin=0.5), name="b", family="Figure 1"),
     not_run("c", OWN),
 ]
+
+
+def test_a_comparison_without_pairs_survives_its_csv() -> None:
+    """Else its claim would be judged again by the others alone."""
+    found = claim(sides(2.0, 2.1, 2.2), replace(sides(), what="c above d"))
+    [(_, comparisons)] = evidence.from_csv(evidence.to_csv([found])).values()
+    assert comparisons == found.comparisons
 
 
 def test_values_survive_their_csv_to_the_last_digit() -> None:

@@ -5,13 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from fedpace.errors import ConfigError
 from fedpace.reproduce import evidence, page
+from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.experiment import Table, not_run
 from fedpace.reproduce.run import run_all
-from fedpace.reproduce.tuning import Grid, final_accuracy
-
-from .conftest import cell
 
 
 def test_the_page_states_claim_published_ours_and_verdict(halves, kept, nobody, tmp_path) -> None:
@@ -63,26 +60,36 @@ def test_a_table_in_markdown() -> None:
     assert page.markdown(table) == "| a | b |\n| --- | :---: |\n| 1 | x\\|y |"
 
 
-def test_a_page_is_not_replaced_by_one_made_from_fewer_runs(halves, kept, nobody, tmp_path) -> None:
-    known = run_all(halves, "quick", 1, kept, 1, nobody)
-    page.write(halves, "quick", known, tmp_path, "")
-    page.require_no_fewer(halves, "quick", known, tmp_path)
-    fewer = replace(known, outcomes=dict(list(known.outcomes.items())[:-1]))
-    with pytest.raises(ConfigError, match="give another folder with --out, your runs are kept"):
-        page.require_no_fewer(halves, "quick", fewer, tmp_path)
+def test_intervals_are_said_not_to_be_corrected() -> None:
+    found = replace(not_run("a claim", ""), interval=(0.1, 0.2), p=0.06)
+    text = page._what_intervals_are([found])
+    assert "The verdict is by p, corrected for the number of claims (Holm)" in text
+    assert "A claim holds where they are above" not in text
+    assert page._what_intervals_are([not_run("a claim", "")]) == ""
 
 
-def test_runs_that_chose_a_setting_are_not_missed_once_the_choice_is_committed(
-    halves, kept, nobody, tmp_path
+@pytest.mark.parametrize(
+    ("spread", "said"), [(None, False), ("bars without errors", False), ("bars", True), ("curve", True)]
+)
+def test_the_spread_is_explained_on_pages_whose_pictures_show_it(
+    halves, kept, nobody, tmp_path, spread, said
 ) -> None:
+    figure, [[axes]] = draw.sheet(1)
     known = run_all(halves, "quick", 2, kept, 1, nobody)
-    page.write(halves, "quick", known, tmp_path, "")
-    tuned = replace(known, outcomes={"second": known.outcomes["second"]})
-    with pytest.raises(ConfigError):
-        page.require_no_fewer(halves, "quick", tuned, tmp_path)
-    grid = Grid("first", (1.0,), lambda rate, other: cell("first"), final_accuracy(1))
-    chosen = replace(halves, procedure=replace(halves.procedure, grids=lambda edition: [grid]))
-    page.require_no_fewer(chosen, "quick", tuned, tmp_path)
-    fewer = replace(tuned, outcomes={"second": dict(list(known.outcomes["second"].items())[:1])})
-    with pytest.raises(ConfigError):
-        page.require_no_fewer(chosen, "quick", fewer, tmp_path)
+    if spread == "curve":
+        draw.curve(axes, known.of("second"), "second", 0, metric="loss")
+    elif spread is not None:
+        errors = {"x": [1.0]} if spread == "bars" else None
+        draw.bars(axes, ["second"], {"x": [2.0]}, errors)
+    else:
+        axes.plot([1, 2])
+    drawn = replace(halves, procedure=replace(halves.procedure, pictures=lambda *_: {"one": figure}))
+    text = page.write(drawn, "quick", known, tmp_path, "").read_text()
+    assert "](quick-one.png)" in text and (page.BANDS in text) is said
+
+
+def test_the_number_of_seeds_is_a_range_where_cells_differ(halves, kept, nobody, tmp_path) -> None:
+    """The first cell has one seed at most, the second as many as are asked for."""
+    one, two = (run_all(halves, "quick", seeds, kept, 1, nobody) for seeds in (1, 2))
+    assert "2 runs, 1 seed, " in page.write(halves, "quick", one, tmp_path, "").read_text()
+    assert "3 runs, 1 to 2 seeds, " in page.write(halves, "quick", two, tmp_path, "").read_text()

@@ -98,6 +98,23 @@ def test_a_setting_that_changed_or_went_is_tried_again_or_dropped(tmp_path) -> N
     assert not resumed(longer, tmp_path, "quick").merits
 
 
+def test_a_setting_that_was_tried_before_settings_had_keys_is_tried_again_and_the_choice_counts(
+    tmp_path,
+) -> None:
+    before = GridSearch(grid())
+    before.run(runner(1.0))
+    write_choice(tmp_path, "quick", before)
+    known = json.loads((tmp_path / CHOICES).read_text())
+    rows = known["quick"]["a method"]["grid"]
+    for row in rows[:4]:
+        del row["key"]
+    (tmp_path / CHOICES).write_text(json.dumps(known))
+    again = resumed(grid(), tmp_path, "quick")
+    assert list(again.merits) == [(row["rate"], row["other"]) for row in rows[4:]]
+    assert set(again.untried()) == {(row["rate"], row["other"]) for row in rows[:4]}
+    assert read_choices(tmp_path, "quick") == {"a method": (1.0, " beta")}
+
+
 def test_a_target_that_was_missed_is_missed_when_the_search_is_resumed(tmp_path) -> None:
     def missed(todo: Sequence[tuple[Cell, int]]) -> Iterator[tuple[Cell, int, Outcome]]:
         yield from ((each, seed, outcome([0.1])) for each, seed in todo)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fedpace.pace import Rounds
 from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.two_way import bits, cnn
-from fedpace.reproduce.two_way.cells import BASELINES, DataSplit
-from fedpace.reproduce.two_way.tuned import short, tuned
+from fedpace.reproduce.two_way.cells import BASELINES, CNN, DATA, DataSplit
+from fedpace.reproduce.two_way.tuned import ALL, FIGURES, WITH_A_CNN, short, tuned
 
 from .conftest import outcome, results
 from .test_two_way_firing import of_twenty_clients
@@ -24,7 +27,7 @@ TEN, SEVEN = 10, 7  # rounds of rivals for FedBACA's bytes: with the MLP, with t
 
 def test_everything_but_the_server_rate_is_what_the_mlp_chose() -> None:
     choices = json.loads(COMMITTED.read_text())["quick"]
-    for split in cnn.PLACES:
+    for split in cnn.TUNED_AT:
         place = DataSplit("Fashion-MNIST", split)
         for method, other in cnn.CHOSEN[split].items():
             assert choices[tuned(place, method)]["other"] == other
@@ -36,7 +39,7 @@ def test_its_cells_have_a_cnn_and_run_only_by_name() -> None:
     cells = {cell.name: cell for cell in cnn.cells(Results(choices=CHOICES))}
     assert {cell.task.model for cell in cells.values()} == {"cnn:8"}
     assert all(cell.by_name for cell in cells.values())
-    non_iid = cnn.PLACES["non-iid"]
+    non_iid = cnn.TUNED_AT["non-iid"]
     judged = [cells[tuned(non_iid, method)] for method in cnn.CHOSEN["non-iid"]]
     assert {(cell.rounds, cell.seeds) for cell in judged} == {(40, None)}
     assert {cells[short(non_iid, method, SEVEN)].rounds for method in BASELINES} == {7}
@@ -45,12 +48,33 @@ def test_its_cells_have_a_cnn_and_run_only_by_name() -> None:
     assert not any("CNN" in cell.name for cell in bits.cells("full", Results(choices=CHOICES)))
 
 
+def test_mnist_and_all_clients_take_the_settings_of_their_split() -> None:
+    cells = {cell.name: cell for cell in cnn.cells(Results(choices=CHOICES))}
+    for place in WITH_A_CNN:
+        pace = Rounds() if place.participation else None
+        for method in cnn.CHOSEN[place.split]:
+            chosen = cells[tuned(cnn.TUNED_AT[place.split], method)].algorithm
+            made = cells[tuned(place, method)]
+            assert made.algorithm == replace(chosen, pace=pace or chosen.pace)
+            assert (made.task.name, made.rounds) == (DATA[place.data], 40)
+    assert chosen.pace == Rounds(10)
+
+
+def test_every_figure_from_5_to_20_has_a_place() -> None:
+    """Those from 13 on have a CNN, one to four are figures of it, too."""
+    numbers = {place: [int(number) for number in re.findall(r"\d+", told)] for place, told in FIGURES.items()}
+    assert sorted(sum(numbers.values(), [])) == list(range(1, 21))
+    assert all((min(own) > 12 or min(own) < 5) == (place.network == CNN) for place, own in numbers.items())
+    assert numbers[DataSplit("MNIST", "non-iid", ALL, CNN)] == [16]
+    assert numbers[DataSplit("Fashion-MNIST", "iid", ALL, CNN)] == [18]
+
+
 def test_smaller_thresholds_are_tried_for_aa_at_rates_up_to_a_tenth() -> None:
     sizes = {grid.name: len(grid.cells()) for grid in cnn.grids()}
-    non_iid = cnn.PLACES["non-iid"]
+    non_iid = cnn.TUNED_AT["non-iid"]
     assert sizes[tuned(non_iid, "FedACA 1/8")] == sizes[tuned(non_iid, "FedBACA 1/8")] == 3 + 3 * 2
     assert sizes[tuned(non_iid, "FedNLAA")] == sizes[tuned(non_iid, "FedAMS")] == 3
-    assert sizes[short(non_iid, "FedAMS", SEVEN)] == sizes[short(cnn.PLACES["iid"], "FedAdam", SEVEN)] == 6
+    assert sizes[short(non_iid, "FedAMS", SEVEN)] == sizes[short(cnn.TUNED_AT["iid"], "FedAdam", SEVEN)] == 6
 
 
 def test_on_iid_data_only_the_method_is_judged_whose_rule_fires_with_the_mlp() -> None:
@@ -60,7 +84,7 @@ def test_on_iid_data_only_the_method_is_judged_whose_rule_fires_with_the_mlp() -
 
 def test_rivals_at_the_budget_of_compressed_uploads_are_those_of_short_runs() -> None:
     """They are ahead at the settings of a whole run and behind at those of short ones, which decide here."""
-    place = cnn.PLACES["iid"]
+    place = cnn.TUNED_AT["iid"]
     fired = {"up": {"firing_rate": 0.1, "frames": 400}, "down": {}}
     ends = {
         tuned(place, "FedBACA 1/8"): [outcome([0.5, 0.7 + seed / 100], traffic=fired) for seed in range(5)]
@@ -77,7 +101,7 @@ def test_rivals_at_the_budget_of_compressed_uploads_are_those_of_short_runs() ->
 @pytest.mark.parametrize(("worst", "verdict"), [(0.3, Verdict.REPRODUCED), (0.5, Verdict.CONTRADICTED)])
 def test_fedavg_is_the_least_accurate_if_it_is_behind_every_other(worst: float, verdict: Verdict) -> None:
     """FedAMS has 40 %, the others 60."""
-    place = cnn.PLACES["non-iid"]
+    place = cnn.TUNED_AT["non-iid"]
     ends = {"FedAvg": worst, "FedAdam": 0.6, "FedAMS": 0.4, "FedNLAA": 0.6}
     made = {
         tuned(place, method): [

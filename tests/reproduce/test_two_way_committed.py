@@ -20,7 +20,15 @@ from fedpace.reproduce.two_way.cells import BASELINES, SCALES, DataSplit
 from fedpace.reproduce.two_way.firing import how_often, rarely_fired
 from fedpace.reproduce.two_way.goal import SERVER_DIFFERS, best
 from fedpace.reproduce.two_way.judging import PLACES, judging
-from fedpace.reproduce.two_way.tuned import ALL, EVERYWHERE, FEDACA, SHORT_RUNS, TIMED, tuned
+from fedpace.reproduce.two_way.tuned import (
+    ALL,
+    EVERYWHERE,
+    FEDACA,
+    SHORT_RUNS,
+    TIMED,
+    WITH_A_CNN,
+    tuned,
+)
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 FEDBACA = "FedBACA 1/8"
@@ -39,7 +47,7 @@ def committed(name: str = "two-way-bits") -> Results:
 
 def judged() -> Iterator[Judged]:
     """Every row at a budget that has a verdict: place, method, cost and rivals."""
-    places = (*EVERYWHERE, *cnn.PLACES.values())
+    places = (*EVERYWHERE, *WITH_A_CNN)
     for place in places:
         for method in ("FedNLAA", FEDACA, FEDBACA):
             if acts(place, method) or method == FEDBACA:
@@ -73,7 +81,7 @@ def test_a_rule_that_fired_about_once_per_client_is_told_in_uploads() -> None:
     told = how_often(committed(), tuned(DataSplit("MNIST", "iid", ALL), FEDBACA))
     assert "20.0 ± 0.0 of 1200, no more than once per client" in told
     assert "(0.85 % on the first 5 seeds), 4.7 ± " in how_often(
-        committed(), tuned(cnn.PLACES["iid"], FEDBACA)
+        committed(), tuned(cnn.TUNED_AT["iid"], FEDBACA)
     )
     assert how_often(committed(), tuned(EVERYWHERE[1], FEDBACA)) == "its rule fired in 55.9% of uploads"
 

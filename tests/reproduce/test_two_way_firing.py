@@ -42,7 +42,7 @@ def test_a_rule_hardly_fired_from_one_percent_to_once_per_client(share: float, h
 def test_a_rule_that_never_fired_leaves_an_equal_method() -> None:
     found = Finding("FedNLAA is ahead", "a figure", "ours")
     notes = [
-        with_its_rule(of_600_uploads(*shares), "a cell", "FedNLAA", found)[0].note
+        with_its_rule(of_600_uploads(*shares), "a cell", "FedNLAA", found).note
         for shares in ((0.0, 0.0), (0.0, 0.002))
     ]
     assert notes[0] == "its rule fired in 0.0% of uploads: it equals FedAMS here."

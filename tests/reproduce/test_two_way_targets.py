@@ -32,7 +32,7 @@ def judged(figures: Mapping[str, Sequence[Outcome]], others: Sequence[str] = ())
     made = of_twenty_clients(results(figures))
     for name in others:
         made.cells[name] = replace(made.cells[name], algorithm=OTHER)
-    return settled("quick", to_target(made, IID, "FedBACA 1/8", "Figure 2"))[0]
+    return settled("quick", [to_target(made, IID, "FedBACA 1/8", "Figure 2")])[0]
 
 
 def runs(steps: int, missed: int = 0) -> list[Outcome]:
@@ -129,5 +129,5 @@ def test_every_method_has_a_target_where_half_of_the_clients_take_part() -> None
         DataSplit("MNIST", "iid"): 0.9,
         DataSplit("MNIST", "non-iid"): 0.8,
     }
-    found = [to_target(Results(), place, method, "")[0] for place in PLACES for method in SAID]
+    found = [to_target(Results(), place, method, "") for place in PLACES for method in SAID]
     assert {finding.verdict for finding in found} == {Verdict.NOT_RUN} and len(found) == 12

@@ -85,7 +85,8 @@ def mf_ca2fl(
 ) -> Algorithm:
     """CA2FL with a quantised cache: 8 and 4 bits per entry cost little accuracy, 2 bits somewhat more.
 
-    The paper does not give its quantiser. `cache_scale="l2"` is QSGD's, which it cites: 2 bits collapse with it.
+    The paper does not give its quantiser. `cache_scale="l2"` is QSGD's, which it cites: with it 2 bits collapsed on a
+    small network (`docs/results/ca2fl-accuracy`).
     """
     allowed = ("block", "l2") if cache_bits != 32 else ("block",)
     require(

@@ -1,4 +1,4 @@
-"""The papers' tables and figures as commands, next to the published numbers.
+"""Tables and figures of the papers as commands, next to the published numbers.
 
 An experiment is one module, in the folder of its paper or among our own: its setting, claims, published numbers, the
 cells to run, and the checks that turn measurements into verdicts. `run` executes the cells that are not finished,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fedpace import statistics
 from fedpace.errors import require
@@ -13,6 +14,7 @@ from fedpace.reproduce.results import Results
 from fedpace.reproduce.training_curves import METRIC
 from fedpace.statistics import Equivalence, PairedDifference
 
+Cost = Callable[[Evaluation], float]
 Measure = Callable[[Outcome], float | None]
 ACCURACY_MARGIN = 0.5  # points of accuracy within which two methods count as equally good
 COST_MARGIN = 0.1  # ten percent of rounds, seconds or bytes
@@ -126,10 +128,8 @@ def no_worse(
     )
 
 
-def as_cheap(
-    results: Results, one: str, other: str, target: float, cost: Callable[[Evaluation], float]
-) -> Comparison:
-    """Two cells reach an accuracy at the same cost, up to ten percent."""
+def as_cheap(results: Results, one: str, other: str, target: float, cost: Cost) -> Comparison:
+    """Two cells reach an accuracy at the same cost, up to ten percent; all runs of both must get there."""
     seeds, ours, theirs = _pairs(results, one, other, to_target(target, cost))
     return Comparison(
         f"{results.label(one)} as cheap as {results.label(other)}",
@@ -141,14 +141,38 @@ def as_cheap(
     )
 
 
-def cheaper(
-    results: Results, less: str, more: str, target: float, cost: Callable[[Evaluation], float], what: str = ""
-) -> Comparison:
-    """One cell reaches an accuracy at a lower cost than another, as a ratio."""
-    seeds, ours, theirs = _pairs(results, more, less, to_target(target, cost))
-    return Comparison(
-        what or f"{results.label(less)} before {results.label(more)}", seeds, ours, theirs, ratio=True
-    )
+def cheaper(results: Results, less: str, more: str, target: float, cost: Cost, what: str = "") -> Comparison:
+    """One cell reaches an accuracy at a lower cost than another, as a ratio; `Spent` has what is known of both."""
+    sides = [results.outcomes.get(name, {}) for name in (more, less)]
+    shared = tuple(sorted(sides[0].keys() & sides[1].keys()))
+    pairs = [[_spent(side[seed], target, cost) for side in sides] for seed in shared]
+    known = [_in_order(one, other) for one, other in pairs if one and other]
+    seeds, larger, smaller = (shared, *zip(*known, strict=True)) if _complete(known, shared) else ((), (), ())
+    named = what or f"{results.label(less)} before {results.label(more)}"
+    return Comparison(named, seeds, larger, smaller, ratio=True)
+
+
+class Spent(NamedTuple):
+    """What a run spent until it reached its target, or at least spends if it did not get there."""
+
+    cost: float
+    reached: bool
+
+
+def _spent(outcome: Outcome, target: float, cost: Cost) -> Spent | None:
+    point = outcome.first_at(target)
+    if point is not None:
+        return Spent(cost(point), True)
+    return Spent(cost(outcome.points[-1]), False) if outcome.points else None
+
+
+def _in_order(one: Spent, other: Spent) -> tuple[float, float]:
+    """The costs of both. Where a run that did not get there has spent less than its rival, their order is not known.
+
+    Then they are a tie, at what both spent at least: it speaks for neither.
+    """
+    first, second = sorted((one, other), key=lambda spent: spent.cost)
+    return (one.cost, other.cost) if first.reached else (first.cost, first.cost)
 
 
 def sized(
@@ -175,16 +199,12 @@ def final_accuracy(last: int) -> Measure:
     return lambda outcome: 100 * outcome.final("accuracy", last)
 
 
-def to_target(target: float, cost: Callable[[Evaluation], float]) -> Measure:
-    """The cost of reaching an accuracy. A run that did not get there counts with all it spent.
-
-    That is a lower bound of its cost, so its lead is never overstated. A bound below the other's cost says nothing: a
-    method of which no run gets there is not to be compared.
-    """
+def to_target(target: float, cost: Cost) -> Measure:
+    """The cost of reaching an accuracy; a run that did not get there has none."""
 
     def measure(outcome: Outcome) -> float | None:
         point = outcome.first_at(target)
-        return None if not outcome.points else cost(outcome.points[-1] if point is None else point)
+        return None if point is None else cost(point)
 
     return measure
 
@@ -192,7 +212,7 @@ def to_target(target: float, cost: Callable[[Evaluation], float]) -> Measure:
 def _pairs(
     results: Results, one: str, other: str, measure: Measure
 ) -> tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]:
-    """The seeds that both cells have a value for, and those values."""
+    """The seeds that both cells have, and their values."""
     sides = [results.outcomes.get(name, {}) for name in (one, other)]
     found = {
         seed: (measure(sides[0][seed]), measure(sides[1][seed]))
@@ -203,7 +223,12 @@ def _pairs(
         for seed, (a, b) in found.items()
         if a is not None and b is not None and math.isfinite(a) and math.isfinite(b)
     ]
-    if not known:
+    if not _complete(known, found):
         return (), (), ()
     seeds, ours, theirs = zip(*known, strict=True)
     return seeds, ours, theirs
+
+
+def _complete(known: Sized, shared: Sized) -> bool:
+    """Whether there are values for all seeds: those of runs that did not diverge would be seeds chosen by outcome."""
+    return 0 < len(known) == len(shared)

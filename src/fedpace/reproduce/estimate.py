@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import NamedTuple
 
+from fedpace.algorithm import Algorithm
 from fedpace.errors import ConfigError
 from fedpace.reproduce.cell import Cell, NamedTask
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.run import Job, simulated
+from fedpace.sim import Population
 
+RULES = ("local", "correction", "personal", "up", "down", "aggregate", "server_opt")
 SHORT = 2  # server steps of a probe
 ENOUGH_S = 30.0  # of a core: beside such a probe what is done once, some seconds, hardly counts
 
@@ -46,7 +49,7 @@ def total(estimates: Sequence[TimeEstimate]) -> TimeEstimate:
 
 
 def estimate(jobs: Sequence[Job]) -> TimeEstimate:
-    """Times the same kinds of rounds; cells that differ in numbers only are taken to be equally fast.
+    """Times a few rounds of each kind; cells that differ in numbers of their rules only are taken to be equally fast.
 
     Cells that differ in name alone share their runs, which are counted once.
     """
@@ -76,11 +79,44 @@ class Throughput:
 
 
 def _kind(cell: Cell) -> tuple[object, ...]:
-    """Data sets drawn by different seeds are of one kind, too: there are as many of them as seeds."""
+    """Task, devices, pacing, local work and the classes of all rules.
+
+    Data sets drawn by different seeds are of one kind, too: there are as many of them as seeds.
+    """
     local = cell.algorithm.local
     work = (local.steps, local.epochs, local.batch_size, local.momentum > 0)
     task = replace(cell.task, data_seed=None) if isinstance(cell.task, NamedTask) else cell.task
-    return task, cell.algorithm.name, repr(cell.algorithm.pace), work, cell.evaluate_every
+    return (
+        task,
+        _devices(cell.population),
+        cell.algorithm.name,
+        repr(cell.algorithm.pace),
+        work,
+        _rules(cell.algorithm),
+        cell.evaluate_every,
+    )
+
+
+def _rules(algorithm: Algorithm) -> tuple[object, ...]:
+    return tuple(_classes(getattr(algorithm, stage)) for stage in RULES)
+
+
+def _devices(population: Population | None) -> tuple[object, ...]:
+    """How many of them attack, and how, hardly changes the pace."""
+    if population is None:
+        return ()
+    return repr(replace(population, hostile=None)), _classes(population.hostile)
+
+
+def _classes(rule: object) -> tuple[object, ...]:
+    """The class of a rule and those of the rules inside it: codecs, memories, wrapped rules; no numbers."""
+    if is_dataclass(rule):
+        inside = [getattr(rule, each.name) for each in fields(rule)]
+    elif isinstance(rule, (tuple, list)):
+        inside = list(rule)
+    else:
+        return ()
+    return type(rule).__name__, *(found for each in inside if (found := _classes(each)))
 
 
 def _steps(cell: Cell, pace: Throughput) -> int:

@@ -28,7 +28,7 @@ def table_name(edition: str) -> str:
 
 
 def to_csv(findings: Sequence[Finding]) -> str:
-    """One line per claim, comparison and seed, with every digit."""
+    """One line per claim, comparison and seed, with every digit; one without a seed for a comparison without pairs."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -38,6 +38,8 @@ def to_csv(findings: Sequence[Finding]) -> str:
             margin = "" if one.margin is None else repr(one.margin)
             for seed, larger, smaller in zip(one.seeds, one.larger, one.smaller, strict=True):
                 writer.writerow((*about, margin, seed, repr(larger), repr(smaller)))
+            if not one.seeds:
+                writer.writerow((*about, margin, "", "", ""))
     return text.getvalue()
 
 
@@ -53,12 +55,12 @@ def from_csv(text: str) -> Evidence:
 
 
 def _comparison(what: str, rows: Sequence[Mapping[str, str]]) -> Comparison:
-    first = rows[0]
+    first, pairs = rows[0], [row for row in rows if row["seed"]]
     return Comparison(
         what,
-        tuple(int(row["seed"]) for row in rows),
-        tuple(float(row["larger"]) for row in rows),
-        tuple(float(row["smaller"]) for row in rows),
+        tuple(int(row["seed"]) for row in pairs),
+        tuple(float(row["larger"]) for row in pairs),
+        tuple(float(row["smaller"]) for row in pairs),
         float(first["margin"]) if first["margin"] else None,
         first["scale"] == "ratio",
     )

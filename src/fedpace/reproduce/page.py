@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fedpace.disk import files
-from fedpace.errors import ConfigError
 from fedpace.record.report import plot
 from fedpace.reproduce import archive, evidence
 from fedpace.reproduce.estimate import duration
 from fedpace.reproduce.experiment import EDITIONS, ClaimSource, Finding, Reproduction, Table, Verdict
 from fedpace.reproduce.judgement import FEW
 from fedpace.reproduce.judgement import findings as judged_findings
+from fedpace.reproduce.page_runs import require_no_fewer
 from fedpace.reproduce.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MARKS = {
     Verdict.REPRODUCED: "✔ reproduced",
@@ -33,6 +36,7 @@ SMALLEST_P = 1e-12  # below it the normal distribution that p assumes is not to 
 
 def write(experiment: Reproduction, edition: str, results: Results, folder: Path, command: str) -> Path:
     """The page, its pictures, the measured figures as CSV, and the verdicts for the index."""
+    require_no_fewer(experiment, edition, results, folder)
     here = folder / experiment.name
     here.mkdir(parents=True, exist_ok=True)
     findings = judged_findings(experiment, edition, results)
@@ -44,10 +48,12 @@ def write(experiment: Reproduction, edition: str, results: Results, folder: Path
     files.write(here / evidence.table_name(edition), evidence.to_csv(findings).encode())
     archive.write(here / archive.archive_name(edition), results)
     page = here / _page_name(edition)
-    names = [f"{edition}-{name}.png" for name in pictures]
+    images = "\n\n".join(f"![{experiment.title}]({edition}-{name}.png)" for name in pictures)
+    spread = any(_shows_spread(figure) for figure in pictures.values())
+    shown = f"{images}\n\n{BANDS}" if spread and results.seeds > 1 else images
     other = "full.md" if edition == "quick" else "README.md"
     link = f"; [the other edition]({other})" if (here / other).exists() else ""
-    text = _page(experiment, f"**{edition}**{link}", edition, results, findings, names, command)
+    text = _page(experiment, f"**{edition}**{link}", edition, results, findings, shown, command)
     files.write(page, text.encode())
     evidence.write_verdicts(here, edition, findings)
     return page
@@ -74,42 +80,26 @@ def _page_name(edition: str) -> str:
     return "README.md" if edition == "quick" else f"{edition}.md"
 
 
-def require_no_fewer(experiment: Reproduction, edition: str, results: Results, folder: Path) -> None:
-    """Refuse to replace a page made from more runs than are finished; runs that chose a setting do not count."""
-    measured_before = folder / experiment.name / f"{edition}.csv"
-    grids = {cell.name for grid in experiment.procedure.grids(edition) for cell in grid.cells()}
-    before = sum(name not in grids for name in _measured_cells(measured_before))
-    now = sum(len(runs) for name, runs in results.outcomes.items() if name not in grids)
-    if now < before:
-        raise ConfigError(
-            f"the page to replace, {measured_before.parent}, must not be made from more runs than yours ({now}); got "
-            f"{before}: give another folder with --out, your runs are kept"
-        )
-
-
-def _measured_cells(path: Path) -> list[str]:
-    """The cell of every run of a page."""
-    if not path.exists():
-        return []
-    return [row["cell"] for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
+def _shows_spread(figure: Figure) -> bool:
+    """Bands and error bars are collections; lines and bars without are not."""
+    return any(axes.collections for axes in figure.axes)
 
 
 def _page(
     experiment: Reproduction,
-    shown: str,
+    editions: str,
     edition: str,
     results: Results,
     findings: Sequence[Finding],
-    pictures: Sequence[str],
+    pictures: str,
     command: str,
 ) -> str:
     parts = [
         f"# {experiment.title}",
-        f"{experiment.source}. Edition: {shown}.",
+        f"{experiment.source}. Edition: {editions}.",
         experiment.summary,
         _claims(findings),
-        *(f"![{experiment.title}]({name})" for name in pictures),
-        BANDS if pictures and results.seeds > 1 else "",
+        pictures,
         *(
             f"## {table.title}\n\n{markdown(table)}"
             for table in experiment.procedure.tables(edition, results)
@@ -174,8 +164,9 @@ def _what_intervals_are(findings: Sequence[Finding]) -> str:
         return ""
     return (
         "Intervals are those of the comparison that decides: a difference, or a ratio of costs (95 %), with the margin "
-        "added where a claim is “not more than so much below”. A claim holds where they are above 0, or above 1; “as "
-        "good as” where the 90 % interval lies within the margin."
+        "added where a claim is “not more than so much below”; for “as good as” the 90 % interval, to lie within the "
+        "margin. The verdict is by p, corrected for the number of claims (Holm). Intervals are not corrected: one that "
+        "lies above 0, or above 1, may belong to an undecided claim."
     )
 
 
@@ -199,14 +190,21 @@ def _made(edition: str, results: Results, command: str) -> str:
     runs = sum(len(own) for own in results.outcomes.values())
     named = sum(len(own) for name, own in results.outcomes.items() if results.cells[name].by_name)
     only = f" ({named} of them of cells that are run only where `--only` names them)" if named else ""
-    seeds = f"{results.seeds} seed{'s' * (results.seeds != 1)}"
+    tuned = " Settings were chosen before, with `--tune`, and are committed." if results.choices else ""
     return (
         f"```\n{command}\n```\n\n"
-        f"{runs} runs{only}, {seeds}, {duration(results.real_seconds)} of real time summed over runs, on a machine "
-        f"shared with other work. Every run's figures are in [{edition}.csv]({edition}.csv), the values behind the "
-        f"verdicts in [{evidence.table_name(edition)}]({evidence.table_name(edition)}), the runs themselves in "
+        f"{runs} runs{only}, {_seeds(results)}, {duration(results.real_seconds)} of real time summed over runs, on a "
+        f"machine shared with other work.{tuned} With `--extend` only runs that are not committed are run. Every run's "
+        f"figures are in [{edition}.csv]({edition}.csv), the values behind the verdicts in "
+        f"[{evidence.table_name(edition)}]({evidence.table_name(edition)}), the runs themselves in "
         f"[{archive.archive_name(edition)}]({archive.archive_name(edition)})."
     )
+
+
+def _seeds(results: Results) -> str:
+    fewest = min((len(own) for own in results.outcomes.values()), default=0)
+    several = f"{fewest} to " if fewest < results.seeds else ""
+    return f"{several}{results.seeds} seed{'s' * (results.seeds != 1)}"
 
 
 def markdown(table: Table) -> str:

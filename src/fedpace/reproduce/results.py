@@ -94,15 +94,45 @@ class Results:
 
 
 def mean_curve(
-    outcomes: Sequence[Outcome], x: Callable[[Evaluation], float], metric: str = "accuracy", smooth: int = 1
+    outcomes: Sequence[Outcome],
+    x: Callable[[Evaluation], float],
+    metric: str = "accuracy",
+    smooth: int = 1,
+    target: float | None = None,
 ) -> tuple[list[float], list[float], list[float]]:
-    """x, mean and deviation of a metric over seeds, at the evaluations that all of them have."""
+    """x, mean and deviation of a metric over seeds, at the evaluations that all of them have.
+
+    A run that ended at the `target` accuracy keeps its last value while others go on.
+    """
     runs = [[point for point in outcome.points if metric in point.metrics] for outcome in outcomes]
-    shared = min((len(points) for points in runs), default=0)
-    rows = [_smoothed([point.metrics[metric] for point in points[:shared]], smooth) for points in runs]
-    xs = [statistics.fmean(x(points[at]) for points in runs) for at in range(shared)]
+    length = _shared_length(runs, target)
+    rows = [_smoothed(_held([p.metrics[metric] for p in points], length), smooth) for points in runs]
+    xs = _mean_x([[x(point) for point in points[:length]] for points in runs], length)
     columns = list(zip(*rows, strict=True))
     return xs, [statistics.fmean(column) for column in columns], [_deviation(column) for column in columns]
+
+
+def _shared_length(runs: Sequence[Sequence[Evaluation]], target: float | None) -> int:
+    """Evaluations of the shortest run that ended elsewhere than at the target; of the longest if none did."""
+    elsewhere = [len(points) for points in runs if not _at_target(points, target)]
+    return min(elsewhere) if elsewhere else max(map(len, runs), default=0)
+
+
+def _at_target(points: Sequence[Evaluation], target: float | None) -> bool:
+    return target is not None and bool(points) and points[-1].metrics.get("accuracy", -1.0) >= target
+
+
+def _held(values: Sequence[float], length: int) -> list[float]:
+    return [*values[:length], *(values[-1] for _ in range(len(values), length))]
+
+
+def _mean_x(runs: Sequence[Sequence[float]], length: int) -> list[float]:
+    """Mean over runs; after the end of some it advances by the mean step of the others."""
+    shared = min(map(len, runs), default=0)
+    xs = [statistics.fmean(own[at] for own in runs) for at in range(shared)]
+    for at in range(shared, length):
+        xs.append(xs[-1] + statistics.fmean(own[at] - own[at - 1] for own in runs if at < len(own)))
+    return xs
 
 
 def _smoothed(values: Sequence[float], width: int) -> list[float]:

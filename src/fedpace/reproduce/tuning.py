@@ -215,7 +215,8 @@ def seeds_of_choices(folder: Path, edition: str) -> frozenset[int]:
 def resumed(grid: Grid, folder: Path, edition: str) -> GridSearch:
     """A search that goes on from the committed one: only settings that it lacks are tried, and finals again.
 
-    It starts anew if that was made on other seeds; a setting is dropped that the grid no longer has, or has otherwise.
+    It starts anew if that was made on other seeds; a setting is dropped that the grid no longer has, or has otherwise,
+    or that was tried before settings had keys.
     """
     row = _read(folder).get(edition, {}).get(grid.name)
     if row is None or tuple(row["seeds"]) != grid.seeds:
@@ -223,7 +224,7 @@ def resumed(grid: Grid, folder: Path, edition: str) -> GridSearch:
     search = GridSearch(grid, real_seconds=row["real_seconds"])
     for tried in row["grid"]:
         rate, other = tried["rate"], tried["other"]
-        if other in grid.others and tried.get("key") in (None, search.key(rate, other)):
+        if other in grid.others and tried.get("key") == search.key(rate, other):
             search.merits[rate, other] = _merit(tried["merit"])
     return search
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from fedpace.reproduce.experiment import Finding, Reproduction
     from fedpace.reproduce.finished_runs import FinishedRuns
     from fedpace.reproduce.outcome import Outcome
+    from fedpace.reproduce.results import Results
     from fedpace.reproduce.tuning import Grid, GridSearch
+
+PAGES = "docs/results"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--out",
-        default="docs/results",
+        default=PAGES,
         metavar="FOLDER",
         help="folder for the result pages (default: %(default)s)",
     )
@@ -62,7 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run nothing: recompute the verdicts of existing pages from their CSV files",
     )
-    parser.add_argument("--report", action="store_true", help="run nothing: write pages from finished runs")
+    parser.add_argument(
+        "--report", action="store_true", help="run nothing: write pages from finished and committed runs"
+    )
     parser.add_argument(
         "--extend",
         action="store_true",
@@ -114,18 +120,23 @@ def _estimate(experiments: Sequence[Reproduction], args: argparse.Namespace) -> 
 def _kept(experiment: Reproduction, args: argparse.Namespace) -> FinishedRuns:
     from fedpace.reproduce.archive import archive_name
     from fedpace.reproduce.finished_runs import FinishedRuns
-    from fedpace.reproduce.tuning import read_choices, seeds_of_choices
+    from fedpace.reproduce.tuning import CHOICES, read_choices, seeds_of_choices
 
-    root, committed = Path(args.keep) if args.keep else None, Path(args.out) / experiment.name
-    choices, tuned_on = read_choices(committed, args.edition), seeds_of_choices(committed, args.edition)
-    runs = committed / archive_name(args.edition) if args.extend else None
+    root, here = Path(args.keep) if args.keep else None, _page_folder(experiment, args)
+    tuned = here if (here / CHOICES).exists() else Path(PAGES) / experiment.name
+    choices, tuned_on = read_choices(tuned, args.edition), seeds_of_choices(tuned, args.edition)
+    runs = here / archive_name(args.edition) if args.extend else None
     return FinishedRuns.of(experiment.name, args.edition, root, choices, tuned_on, runs)
 
 
-def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
-    from fedpace.reproduce.run import finished
+def _page_folder(experiment: Reproduction, args: argparse.Namespace) -> Path:
+    return Path(args.out) / experiment.name
 
+
+def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
     kept = _kept(experiment, args)
+    if not args.tune:
+        _say_what_stays(experiment, kept, args)
     if not args.report:
         _say_cost(experiment, kept, args)
     if args.tune:
@@ -133,8 +144,51 @@ def _one(experiment: Reproduction, args: argparse.Namespace) -> None:
         return
     if not args.report:
         _run(experiment, kept, args)
-    results = finished(experiment, args.edition, args.seeds, kept)
-    _write(experiment, results, args)
+    _write(experiment, _on_page(experiment, kept, args), args)
+
+
+def _say_what_stays(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
+    """Before anything is run: which runs of the page to replace it will keep; ConfigError if it would lose some."""
+    from fedpace.reproduce.page_runs import lost, made_from, require_no_fewer
+    from fedpace.reproduce.run import finished, pending
+
+    here, folder = _page_folder(experiment, args), Path(args.out)
+    if not made_from(here, args.edition):
+        return
+    known = _on_page(experiment, kept, args)
+    todo = [] if args.report else pending(experiment, args.edition, args.seeds, kept, args.only)
+    require_no_fewer(experiment, args.edition, known, folder, todo)
+    own = finished(experiment, args.edition, _seeds_on_page(experiment, args), kept)
+    stay = _runs(known) - _runs(own) - {(cell.name, seed) for cell, seed in todo}
+    what = f"{experiment.name} ({args.edition})"
+    if stay:
+        _say(f"{what}: {len(stay)} committed runs stay on the page, which this command does not run")
+    if gone := lost(experiment, args.edition, known, folder, todo):
+        names = ", ".join([*gone][:3]) + (", ..." if len(gone) > 3 else "")
+        _say(
+            f"{what}: {gone.total()} runs leave the page, of cells that the experiment does not have: {names}"
+        )
+
+
+def _on_page(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> Results:
+    """The finished runs, and beside them those that are committed with the page."""
+    from fedpace.reproduce.archive import archive_name
+    from fedpace.reproduce.run import finished
+
+    committed = _page_folder(experiment, args) / archive_name(args.edition)
+    every = replace(kept, committed=committed)
+    return finished(experiment, args.edition, _seeds_on_page(experiment, args), every)
+
+
+def _seeds_on_page(experiment: Reproduction, args: argparse.Namespace) -> int:
+    from fedpace.reproduce.page_runs import made_from
+
+    seeds: int = args.seeds
+    return max(seeds, *made_from(_page_folder(experiment, args), args.edition).values(), 0)
+
+
+def _runs(results: Results) -> set[tuple[str, int]]:
+    return {(name, seed) for name, own in results.outcomes.items() for seed in own}
 
 
 def _tune(experiment: Reproduction, kept: FinishedRuns, args: argparse.Namespace) -> None:
@@ -193,15 +247,15 @@ def _last(outcome: Outcome) -> dict[str, float]:
     return dict(outcome.points[-1].metrics) if outcome.points else {}
 
 
-def _write(experiment: Reproduction, results: object, args: argparse.Namespace) -> None:
+def _write(experiment: Reproduction, results: Results, args: argparse.Namespace) -> None:
     from fedpace import reproduce
     from fedpace.reproduce import page
     from fedpace.reproduce.evidence import read_verdicts
+    from fedpace.reproduce.page_runs import commands
 
     folder = Path(args.out)
-    line = f"fedpace reproduce {experiment.name} --edition {args.edition} --seeds {args.seeds}"
-    page.require_no_fewer(experiment, args.edition, results, folder)  # type: ignore[arg-type]
-    written = page.write(experiment, args.edition, results, folder, line)  # type: ignore[arg-type]
+    lines = "\n".join(commands(experiment, args.edition, results))
+    written = page.write(experiment, args.edition, results, folder, lines)
     page.write_index([reproduce.experiment(name) for name in reproduce.NAMES], folder)
     _print(read_verdicts(folder / experiment.name)[args.edition])
     _say(f"page: {written}")

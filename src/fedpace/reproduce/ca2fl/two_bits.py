@@ -26,7 +26,8 @@ QUANTISERS = (
     "scales blocks of 2048 entries by their largest, as in the rows with 8 and 4 bits. With it, with one such scale "
     "per client, and with fresh updates quantised too (the reading of the proof) there was no collapse; the L2 norm "
     "was tried after that, and is the only one of four that collapses. With it 8 bits lose "
-    "nothing and 4 bits 0.9 points (a claim of ours), so no one quantiser here shows the paper's whole table. "
+    "nothing and 4 bits 0.9 points, so no one quantiser here shows the paper's whole table: both are taken as "
+    "readings of the paper, with all of their rows. "
     "The noise of that scale, ‖v‖₁/‖v‖₂ - 1 times ‖v‖² at one level, grows with the network."
 )
 

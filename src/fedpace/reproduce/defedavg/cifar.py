@@ -73,7 +73,7 @@ def printed(method: str) -> str:
 
 
 def findings(edition: str, results: Results) -> list[Finding]:
-    why = "the paper's CNN, other n and other methods: runs of hours each."
+    why = "the paper's CNN takes hours a run; small runs of other n and methods, which need tuning, were not made."
     rest = not_run("the same on CIFAR-10", "DeFedAvg fastest in all 8 cells", why)
     return [_pair(results), rest] if edition == "quick" else [rest]
 

@@ -133,7 +133,9 @@ class NoiseStudy:
         note = (
             f"{self.title}: {STEPS} local steps at {LOCAL}, to {self.target:.0%}, {PER_UPDATE} n active clients; "
             f"linear within {SLOPE_MARGIN} of the slope -1, over all n, the smallest three and the largest three. The "
-            f"first evaluation at the target counts. Mean staleness {self._staleness(results)}."
+            f"first evaluation at the target counts, and the {len(by_seed)} seeds with which every n gets there. A run "
+            f"has {UPDATES:,} updates at most, whatever n: were the slope far above -1, the largest n would not get "
+            f"there and nothing be decided. Mean staleness {self._staleness(results)}."
         )
         return Finding(claim, PUBLISHED, text, note=note, comparisons=fall, family="Theorems 1, 2")
 

@@ -16,11 +16,16 @@ SLOPE_MARGIN = 0.3
 def rounds_by_seed(
     results: Results, cells: Mapping[int, str], target: float, cost: draw.X = draw.steps
 ) -> dict[int, dict[int, float]]:
-    """Rounds (or seconds) to the target by n, for every seed that the cells of all n have."""
+    """Rounds (or seconds) to the target by n, for every seed with which all n get there."""
     rounds = to_target(target, cost)
     runs = {n: results.outcomes[name] for n, name in cells.items()}
     shared = sorted(set.intersection(*(set(own) for own in runs.values())))
-    return {seed: {n: rounds(own[seed]) or 1.0 for n, own in runs.items()} for seed in shared}
+    every = {seed: {n: rounds(own[seed]) for n, own in runs.items()} for seed in shared}
+    return {
+        seed: {n: took for n, took in of_seed.items() if took is not None}
+        for seed, of_seed in every.items()
+        if None not in of_seed.values()
+    }
 
 
 def linear(slopes: Mapping[int, float], what: str = "slope -1") -> Comparison:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from fedpace.reproduce import pictures as draw
@@ -161,7 +162,7 @@ def _cap_full_s(split: str, method: str, n: int) -> float:
         return CAP_COSTLY_S
     if n == N[-1]:  # 80 trainings for every server step, and DeFedAvg has twice as many steps
         longer = 1.0 if printed_name(method) == OURS else 4 / 3
-        return float(round(longer * SECONDS[split][printed_name(method)][-1]))
+        return float(math.ceil(longer * SECONDS[split][printed_name(method)][-1]))
     return SCALES["full"].cap_s[split]
 
 

@@ -64,7 +64,7 @@ def settings(more: str) -> dict[str, tuple[SettingRow, ...]]:
             clients | 100, of which 5 in a round; 3 local epochs; uniform weights | the same
             split | Dirichlet 0.5 over labels (also 0.3) | the same
             local SGD | rate 0.01, no momentum; batch size not given
-                | rate {scale.client_lr}, no momentum; batch 50
+                | rate {scale.client_lr} unless said below, no momentum; batch 50
             rounds | 500 (1000 or 2000 in some figures) | {scale.rounds} unless said below
             """
         )

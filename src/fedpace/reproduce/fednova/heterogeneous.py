@@ -25,6 +25,7 @@ from fedpace.reproduce.fednova.testbeds import (
     name_of,
     rule,
 )
+from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tables import at_the_end
 from fedpace.reproduce.tuning import Grid
@@ -106,36 +107,50 @@ def _better(results: Results, place: str, solver: str, epochs: str) -> Finding:
 
 
 def _rounds(results: Results, place: str, bed: Testbed) -> Finding:
-    claim = f"FedNova needs about half the rounds for FedAvg's final accuracy, {place}"
-    pairs = [
-        [name_of(place, m, s, e) for m in METHODS] for s in bed.solvers if s != "proximal" for e in EPOCHS
-    ]
-    if not results.have(*(name for pair in pairs for name in pair)):
+    claim = f"FedNova needs about half of FedAvg's rounds for the same accuracy, {place}"
+    pairs = {
+        f"{solver}, {epochs}": [name_of(place, method, solver, epochs) for method in METHODS]
+        for solver in bed.solvers
+        if solver != "proximal"
+        for epochs in EPOCHS
+    }
+    if not results.have(*(name for pair in pairs.values() for name in pair)):
         return not_run(claim, f"{SHOWN}: about half")
-    shares = [_shares(results, avg, nova, bed.rounds) for avg, nova in pairs]
-    seeds = tuple(sorted(set.intersection(*(set(own) for own in shares))))
-    means = tuple(statistics.fmean(own[seed] for own in shares) for seed in seeds)
-    half = Comparison("share of the rounds", seeds, means, (0.5,) * len(seeds), HALF_MARGIN)
-    listed = ", ".join(f"{statistics.fmean(own.values()):.2f}" for own in shares)
+    shares = {row: _shares(results, *pair) for row, pair in pairs.items()}
+    half = tuple(
+        Comparison(row, tuple(own), tuple(own.values()), (0.5,) * len(own), HALF_MARGIN)
+        for row, own in shares.items()
+    )
     return Finding(
         claim,
         f"{SHOWN}: about half",
-        f"shares {listed} of {bed.rounds} rounds",
-        note=f"half within {HALF_MARGIN}, on both sides: the mean over solvers and kinds of work, seed by seed. "
-        "Shares: SGD, then momentum, E = 2 before drawn epochs.",
-        comparisons=(half,),
+        ", ".join(f"{row}: {statistics.fmean(own.values()):.2f}" for row, own in shares.items()),
+        note=f"FedNova's rounds over FedAvg's to the accuracy that FedAvg ends at, both read on curves of means of "
+        f"{LAST} evaluations; half within {HALF_MARGIN}, on both sides, in every row. (At first the first single "
+        "evaluation of FedNova at that accuracy counted, as a share of all rounds, and the mean over the rows: by that "
+        "measure FedAvg itself took 0.3 to 0.7 on digits and Fashion-MNIST.)",
+        comparisons=half,
         family="Figure 6",
     )
 
 
-def _shares(results: Results, avg: str, nova: str, rounds: int) -> dict[int, float]:
-    """By seed: the part of the rounds after which FedNova is where FedAvg ends; 1 if it never is."""
+def _shares(results: Results, avg: str, nova: str) -> dict[int, float]:
+    """By seed: FedNova's rounds over FedAvg's; where FedNova does not get there, all of its rounds."""
     sides = [results.outcomes[name] for name in (avg, nova)]
-    reached = {
-        seed: sides[1][seed].first_at(sides[0][seed].final("accuracy", LAST))
-        for seed in sorted(sides[0].keys() & sides[1].keys())
-    }
-    return {seed: (rounds if point is None else point.version) / rounds for seed, point in reached.items()}
+    found = {}
+    for seed in sorted(sides[0].keys() & sides[1].keys()):
+        slow, fast = (side[seed] for side in sides)
+        level = slow.final("accuracy", LAST)
+        found[seed] = _rounds_to(fast, level) / _rounds_to(slow, level)
+    return found
+
+
+def _rounds_to(outcome: Outcome, level: float) -> int:
+    """The first evaluation whose mean with those before it is at this accuracy, or the last of all."""
+    values = outcome.values()
+    means = [sum(values[at - LAST : at]) / LAST for at in range(LAST, len(values) + 1)]
+    at = next((at for at, mean in enumerate(means, LAST - 1) if mean >= level), -1)
+    return outcome.points[at].version
 
 
 # ----------------------------------------------------------------------------------- tables, pictures

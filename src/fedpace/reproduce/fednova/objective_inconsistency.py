@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
@@ -24,6 +25,7 @@ from fedpace.theory import Work, dissimilarity, final_error
 from fedpace.vector import Vector
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Lemma 1, scalar: F_i = (x - e_i)^2 / 2
@@ -258,12 +260,24 @@ def _left_and_bound(results: Results, spread: int) -> list[tuple[float, float]]:
 
 def _left(seed: int, x: Vector, spread: int) -> tuple[float, float]:
     """||∇F(x)||², and its bound: 2 ||∇F~(x)||² + 2χ²κ²."""
-    task: Any = Scattered()(seed)
     work = Work.of(SGD(SPREAD_RATE, steps=1), _unequal(spread))
-    gradients = np.array([task.gradient(client, x) for client in range(task.clients)])
+    gradients = _gradients(seed, x)
     plain, surrogate = work.p @ gradients, work.w @ gradients
     bound = final_error(work.chi2, float(surrogate @ surrogate), kappa2=dissimilarity(gradients, work.w))
     return float(plain @ plain), bound
+
+
+def _gradients(seed: int, x: Vector) -> NDArray[np.float64]:
+    """∇F_i(x) of every client, a row each."""
+    task: Any = Scattered()(seed)
+    return np.array([task.gradient(client, x) for client in range(task.clients)])
+
+
+def _squared_gradient(results: Results, spread: int, name: str) -> float:
+    """||∇F||² where a method ended, mean over seeds; all clients have the same share."""
+    ends = results.outcomes.get(f"spread {spread} {name}", {})
+    means = [_gradients(seed, np.array(outcome.model)).mean(axis=0) for seed, outcome in ends.items()]
+    return float(np.mean([mean @ mean for mean in means])) if means else math.nan
 
 
 def _end(results: Results, name: str) -> Vector:
@@ -305,18 +319,39 @@ def _shown(x: Vector) -> str:
 
 def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     with draw.style():
-        figure, ((left, right),) = draw.sheet(2)
-        chi2 = [Work.of(SGD(SPREAD_RATE, steps=1), _unequal(spread)).chi2 for spread in SPREADS]
-        for at, name in enumerate(METHODS):
-            found = [results.final(f"spread {spread} {name}", "distance") for spread in SPREADS]
-            look: dict[str, Any] = {"color": draw.colour(at), "marker": "o", "label": name}
-            left.errorbar(SPREADS, [f.mean for f in found], [f.deviation for f in found], capsize=3, **look)
-            right.plot(chi2, [f.mean**2 for f in found], **look)
-        work = "half of the clients do 5+s steps, half 5-s:  s"
-        draw.titled(left, "Where training ends", work, "distance from the optimum", "upper left")
-        bias = "χ²(p, w) of plain averaging"
-        draw.titled(right, "… is predicted by χ²", bias, "squared distance", "upper left")
+        figure, ((left, right),) = draw.sheet(2, width=5.2)
+        _against_spread(left, results)
+        _against_chi2(right, results)
     return {"bias": figure}
+
+
+def _against_spread(axes: Axes, results: Results) -> None:
+    for at, name in enumerate(METHODS):
+        found = [results.final(f"spread {spread} {name}", "distance") for spread in SPREADS]
+        means, deviations = [f.mean for f in found], [f.deviation for f in found]
+        axes.errorbar(SPREADS, means, deviations, capsize=3, label=name, **_look(at))
+    work = "half of the clients do 5+s steps, half 5-s:  s"
+    draw.titled(axes, "Distance from the optimum", work, "distance", "upper left")
+
+
+def _against_chi2(axes: Axes, results: Results) -> None:
+    """Theorem 2 bounds the squared gradient norm by χ², at the end of FedAvg."""
+    chi2 = [Work.of(SGD(SPREAD_RATE, steps=1), _unequal(spread)).chi2 for spread in SPREADS]
+    for at, name in enumerate(METHODS):
+        left = [_squared_gradient(results, spread, name) for spread in SPREADS]
+        axes.plot(chi2, left, label=name, **_look(at))
+    if results.have(*(f"spread {spread} FedAvg" for spread in SPREADS)):
+        bounds = [np.mean([bound for _, bound in _left_and_bound(results, s)]) for s in SPREADS]
+        axes.plot(chi2, bounds, color="#555555", linestyle=":", label="Theorem 2's bound, FedAvg")
+    axes.set_yscale("log")
+    axes.set_ylim(top=20)
+    draw.titled(axes, "Squared gradient norm against χ²", "χ²(p, w) of FedAvg", "||∇F||²", "center right")
+
+
+def _look(at: int) -> dict[str, Any]:
+    """FedProx, nearly as far off as FedAvg, is dashed above it."""
+    line, size = ("--", 4) if METHODS[at].startswith("FedProx") else ("-", 7)
+    return {"color": draw.colour(at), "marker": draw.marker(at), "linestyle": line, "markersize": size}
 
 
 _SETTINGS = compared(

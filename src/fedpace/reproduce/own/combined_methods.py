@@ -44,7 +44,7 @@ SIZE = {"quick": 25_450, "full": 582_026}  # parameters
 TARGETS = {"quick": (0.8, 0.83), "full": (0.85, 0.88)}  # rates are chosen for each
 CAP_S = {"quick": 30.0, "full": 300.0}
 # every method has the same grid: server rates (of the second stage; the first has twice as much), local rates
-RATES, LOCAL_RATES = (0.3, 1.0), ("0.025", "0.05", "0.1", "0.2")
+RATES, LOCAL_RATES = (0.3, 1.0), ("0.0125", "0.025", "0.05", "0.1", "0.2")
 # ... and those with stages how long these are together: in 30 s a synchronous method takes about 60 steps, ours 180
 STAGES = (7, 20, 60, 180)
 LAST = 3  # evaluations whose mean is a run's accuracy
@@ -145,7 +145,7 @@ def megabytes(results: Results, method: str, target: float) -> SeedSpread:
 
 
 def _sooner(results: Results, target: float) -> Finding:
-    claim = f"everything together reaches {target:.0%} sooner than each paper's own method"
+    claim = f"everything together reaches {target:.0%} sooner than each of the four methods it is made of"
     return _below_all(claim, results, target, draw.seconds, "s")
 
 
@@ -154,23 +154,23 @@ def _lighter(results: Results, target: float) -> Finding:
 
 
 def _below_all(claim: str, results: Results, target: float, cost: draw.X, unit: str) -> Finding:
-    """Whether ours reaches the target at a lower cost than every paper's own method."""
+    """Whether ours reaches the target at a lower cost than every method it is made of."""
     cell = {method: name(method, target) for method in (OURS, *PAPERS)}
     if not results.have(*cell.values()):
         return not_run(claim, OWN)
     took = {method: results.to_target(cell[method], target, cost) for method in cell}
     text = ", ".join(f"{method} {_with_unit(value, unit)}" for method, value in took.items())
-    rivals = [method for method in PAPERS if took[method].values] or PAPERS
-    less = tuple(cheaper(results, cell[OURS], cell[method], target, cost) for method in rivals)
+    less = tuple(cheaper(results, cell[OURS], cell[method], target, cost) for method in PAPERS)
     return Finding(claim, OWN, text, note=_missing(took), comparisons=less, family="Measured")
 
 
 def _missing(took: Mapping[str, SeedSpread]) -> str:
-    """Who did not get there: a run counts with all it spent, a lower bound, and a method without any is left out."""
-    late = [f"{m} ({spread.missed} runs)" for m, spread in took.items() if spread.missed and spread.values]
-    never = [f"{method} never gets there and is not compared." for method, s in took.items() if not s.values]
-    told = [f"runs that do not get there count with all they spent: {', '.join(late)}."] if late else []
-    return " ".join([*told, *never])
+    """Who did not get there: a run counts with all it spent, or as a tie where its rival has spent more."""
+    late = [f"{m} ({spread.missed} runs)" for m, spread in took.items() if spread.missed]
+    told = (
+        "runs that do not get there count with all they spent, or as ties with rivals that have spent more: "
+    )
+    return f"{told}{', '.join(late)}." if late else ""
 
 
 def _with_unit(value: SeedSpread, unit: str) -> str:
@@ -213,10 +213,10 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     with draw.style():
         figure, ((left, right),) = draw.sheet(2, width=5.6, height=3.8, sharey=True)
         draw.curves(left, results, shown, draw.seconds, smooth=2)
-        draw.titled(left, "On the clock", "virtual seconds", "test accuracy, %", "lower right")
+        draw.titled(left, "Accuracy against time", "virtual seconds", "test accuracy, %", "lower right")
         draw.curves(right, results, shown, draw.megabytes, smooth=2)
         right.set_xscale("log")
-        draw.titled(right, "On the wire", "MB sent, both directions", "")
+        draw.titled(right, "Accuracy against traffic", "MB sent, both directions", "")
         for axes in (left, right):
             axes.axhline(100 * TARGETS[edition][-1], color="#999999", linestyle=":", linewidth=1)
             axes.set_ylim(bottom=40)
@@ -263,21 +263,22 @@ steps that fit into 30 s; 300 was not added after that was seen.
 The grid had local rates from 0.05 up, which most methods chose, and stages from 20 steps up, which multistage FedGM
 chose; 0.025 and stages of 7 steps were added for all. FedBuff and FedBNLACA now choose 0.025 to 80 %, and FedBNLACA
 needs 22.8 s for it (8 of 10 runs get there) instead of 27.5 (6 of 10). CA2FL with stages chooses the shortest and, to
-83 %, everything together the longest. Those with stages have more settings to choose from: 64 for multistage FedGM
-and CA2FL with stages, 48 for everything together, 12 to 16 for methods without. FedBNLACA's threshold, eps and b1 are
+83 %, everything together the longest. Those with stages have more settings to choose from: 80 for multistage FedGM
+and CA2FL with stages, 60 for everything together, 15 to 20 for methods without. FedBNLACA's threshold, eps and b1 are
 not tuned, and its rule fires in less than 1 % of uploads.
 
 DeFedAvg's transfers were in series first. Since they overlap with training, as in its paper, and its rates were tuned
 again for that, it takes 11.7 s instead of 13.0 to 80 % and gets to 83 % in 7 of 10 runs, not 1; no verdict changed.
 
-Grids were extended after judged runs had been seen. 0.025 is again the smallest local rate and was not extended; with
-it p of the bytes to 80 % went from 0.0003 to 0.02. Settings are the soonest to a target, also in rows about bytes.
+Grids were extended after judged runs had been seen: with local rates of 0.025 p of the bytes to 80 % went from 0.0003
+to 0.02; 0.0125 was added for all when that had become the choice of two methods, and no method chose it. Settings are
+the soonest to a target, also in rows about bytes. FedNova is not among the methods: clients here do equal work.
 
 ## What came out
 
 FedBNLACA had sent 29.9 MB when the 30 s were over, less than the 35.9 MB that everything together needs to 83 %:
-whether it would get there with fewer bytes is open, and the row on bytes compares the others. (Before it was left out
-there the row was undecided, p 0.088, on the same runs.)
+whether it would get there with fewer bytes is open, so the row is undecided; against each of the other three it would
+be reproduced. (It was, while FedBNLACA was left out.)
 
 The links cost time: CA2FL with stages, without them, is sooner to 83 % (13.1 against 16.1 s, p 0.03 without a
 correction) and to 80 % (6.2 against 7.1 s, p 0.08).

@@ -28,7 +28,8 @@ SHARES = {"quick": (0.1, 0.2, 0.3, 0.4), "full": (0.2, 0.4)}
 DATA = {"quick": ("digits", "mlp:32"), "full": ("fashion-mnist", "mlp:32")}
 ROUNDS = 40
 SPLITS = ("iid", "dirichlet:0.3")
-PACES = ("synchronous", "buffered")
+UPDATES = {"synchronous": CLIENTS, "buffered": BUFFER}  # of a server step, by pacing
+PACES = tuple(UPDATES)
 WORK: dict[str, dict[str, Any]] = {
     "quick": {"client_lr": 0.1, "epochs": 2, "batch_size": 10},
     "full": {"client_lr": 0.1, "steps": 20, "batch_size": 20},  # updates about as long as those on digits
@@ -49,40 +50,49 @@ KEPT = 5.0  # points below the mean without attackers that still count as surviv
 
 
 def rules(updates: int) -> dict[str, Any]:
-    """Every rule, for steps of that many updates; Krum expects as many liars as it can stand."""
-    liars = (updates - 3) // 2
+    """Every rule, for steps of that many updates; Krum expects as many hostile ones as it tolerates."""
+    hostile = tolerated_by_krum(updates)
     return {
         MEAN: Mean(),
         "median": Median(),
         "trimmed mean 0.2": TrimmedMean(0.2),
         "trimmed mean 0.4": TrimmedMean(0.4),
         "geometric median": GeometricMedian(),
-        "Krum": Krum(liars),
-        "multi-Krum": Krum(liars, keep=updates // 2),
+        "Krum": Krum(hostile),
+        "multi-Krum": Krum(hostile, keep=updates // 2),
         "centred clipping": CenteredClip(0.3, iterations=5),
         "norm bound": NormBound(0.5),
         "median of pairs": Bucketed(2, Median()),
     }
 
 
-BREAKDOWN = {
-    MEAN: 0.0,
-    "median": 0.5,
-    "trimmed mean 0.2": 0.2,
-    "trimmed mean 0.4": 0.4,
-    "geometric median": 0.5,
-    "Krum": 0.4,
-    "multi-Krum": 0.4,
-    "norm bound": 0.0,
-    "median of pairs": 0.25,
-}  # published: the share of hostile updates that the rule survives, for honest updates that are alike
+def tolerated_by_krum(updates: int) -> int:
+    """The largest f with n >= 2 f + 3."""
+    return (updates - 3) // 2
+
+
+def breakdown(pace: str) -> dict[str, float]:
+    """Published: the share of hostile updates that a rule survives, for honest updates that are alike."""
+    krum = tolerated_by_krum(UPDATES[pace]) / UPDATES[pace]
+    return {
+        MEAN: 0.0,
+        "median": 0.5,
+        "trimmed mean 0.2": 0.2,
+        "trimmed mean 0.4": 0.4,
+        "geometric median": 0.5,
+        "Krum": krum,
+        "multi-Krum": krum,
+        "norm bound": 0.0,
+        "median of pairs": 0.25,
+    }
 
 
 def _algorithm(edition: str, pace: str, rule: str) -> Algorithm:
+    aggregate = rules(UPDATES[pace])[rule]
     if pace == "synchronous":
-        return replace(algorithms.fedavg(**WORK[edition]), aggregate=rules(CLIENTS)[rule], name=rule)
+        return replace(algorithms.fedavg(**WORK[edition]), aggregate=aggregate, name=rule)
     plain = algorithms.fedbuff(buffer=BUFFER, concurrency=CLIENTS, server_lr=1.0, **WORK[edition])
-    return replace(plain, aggregate=rules(BUFFER)[rule], name=rule)
+    return replace(plain, aggregate=aggregate, name=rule)
 
 
 def cell_name(split: str, pace: str, rule: str, attack: str = "", share: float = 0.0) -> str:

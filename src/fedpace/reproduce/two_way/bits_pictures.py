@@ -9,7 +9,7 @@ from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.results import Results, mean_curve
 from fedpace.reproduce.two_way import cnn
 from fedpace.reproduce.two_way.cells import BASELINES, PARTITION, PLACES, DataSplit, name_of, where
-from fedpace.reproduce.two_way.tuned import short, short_lengths, tuned
+from fedpace.reproduce.two_way.tuned import WITH_A_CNN, short, short_lengths, tuned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ def _as_they_come(results: Results) -> dict[str, Figure]:
 def _tuned(results: Results) -> dict[str, Figure]:
     sheets: dict[str, Mapping[DataSplit, Sequence[str]]] = {
         "tuned": dict.fromkeys(PLACES, SHOWN_TUNED),
-        "cnn": {place: tuple(cnn.CHOSEN[split]) for split, place in cnn.PLACES.items()},
+        "cnn": {place: tuple(cnn.CHOSEN[place.split]) for place in WITH_A_CNN},
     }
     return {name: drawn for name, shown in sheets.items() if (drawn := _sheet(results, shown)) is not None}
 

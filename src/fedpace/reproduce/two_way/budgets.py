@@ -143,14 +143,14 @@ def megabytes(cost: Cost) -> Cost:
     return lambda point: cost(point) / 1e6
 
 
-def by_bytes(results: Results, place: DataSplit, method: str, figures: str) -> list[Finding]:
+def by_bytes(results: Results, place: DataSplit, method: str, figures: str) -> Finding:
     """At the budget of bytes up and at that of both ways: one claim, since rivals often are as accurate at both."""
     claim = (
         f"{method} is more accurate than FedAvg, FedAdam and FedAMS at equal bytes, up and both ways "
         f"({where(place)})"
     )
     if missing(results, place, method, *BASELINES):
-        return [not_run(claim, figures)]
+        return not_run(claim, figures)
     budgets = bytes_budgets(results, place, method)
     text = told(results, list(budgets.values()))
     better = tuple(

@@ -138,8 +138,8 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
     if not ran:
         return {}
     with draw.style():
-        figure, (row,) = draw.sheet(len(ran), width=5.0, height=3.6)
-        for axes, place in zip(row, ran, strict=True):
+        figure, panels = draw.panels(len(ran), columns=2, width=5.0, height=3.6)
+        for axes, place in zip(panels, ran, strict=True):
             curves = {
                 method: judging(place, method)
                 for method in (

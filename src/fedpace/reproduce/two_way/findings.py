@@ -36,7 +36,7 @@ from fedpace.reproduce.two_way.firing import (
 )
 from fedpace.reproduce.two_way.own_findings import own_findings
 from fedpace.reproduce.two_way.targets import TARGETS, to_target
-from fedpace.reproduce.two_way.tuned import EVERYWHERE, FIGURES, TIMED, missing, ran
+from fedpace.reproduce.two_way.tuned import EVERYWHERE, FIGURES, TIMED, WITH_A_CNN, missing, ran
 
 # of the MLP's figures the paper has captions only
 NLA, AA = "said of Figures 1, 3 (CNN)", "said of Figures 2, 4 (CNN)"
@@ -51,17 +51,11 @@ def findings(edition: str, results: Results) -> list[Finding]:
     checks = (_fewest, _aa, _threshold)
     return [
         *(
-            finding
+            by_bytes(results, place, method, figures)
             for method, figures in SAID.items()
             for place in EVERYWHERE
-            for finding in by_bytes(results, place, method, figures)
         ),
-        *(
-            finding
-            for method, figures in SAID.items()
-            for place in PLACES
-            for finding in to_target(results, place, method, figures)
-        ),
+        *(to_target(results, place, method, figures) for method, figures in SAID.items() for place in PLACES),
         *(_agreeing(results, place) for place in EVERYWHERE if place.split != "iid"),
         *(_especially(results, place) for place in EVERYWHERE),
         *(check(results, place) for check in checks for place in TIMED),
@@ -71,21 +65,15 @@ def findings(edition: str, results: Results) -> list[Finding]:
 
 
 def _with_a_cnn(results: Results) -> list[Finding]:
-    """The figures that the text is about."""
+    """Figures 1 to 4, which the text is about, and 13 to 20, of which it has captions."""
     return [
         *(
-            finding
-            for split, place in cnn.PLACES.items()
-            for method in cnn.judged(split)
-            for finding in by_bytes(results, place, method, SAID[method])
+            by_bytes(results, place, method, SAID[method])
+            for place in WITH_A_CNN
+            for method in cnn.judged(place.split)
         ),
-        _worst(results, cnn.PLACES["non-iid"]),
-        _especially(results, cnn.PLACES["non-iid"]),
-        not_run(
-            "the same with a CNN on MNIST, and with all clients (Figures 13-16, 18, 20)",
-            "captions only",
-            "another hour for each.",
-        ),
+        _worst(results, cnn.TUNED_AT["non-iid"]),
+        *(_especially(results, place) for place in WITH_A_CNN if place.split == "non-iid"),
     ]
 
 

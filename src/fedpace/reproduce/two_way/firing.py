@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fedpace.errors import ConfigError
 from fedpace.reproduce.cell import NamedTask
-from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, not_tested
+from fedpace.reproduce.experiment import Finding, not_tested
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 
@@ -19,7 +19,6 @@ WITHOUT_RULE: Mapping[str, str] = {
     "FedACA 1/8": "FedCAMS",
     "FedBACA 1/8": "compression with error feedback both ways",
 }
-NAMELESS = ("FedBACA 1/8",)  # without its rule it is none of the compared methods: a claim of ours is left
 TESTED_INSTEAD: Mapping[str, str] = {
     "FedNLAA": "FedAMS rather than NLA",
     "FedACA 1/8": "compression rather than AA",
@@ -92,16 +91,10 @@ def often_and_about(results: Results, name: str, method: str) -> str:
     return f"{often}: the row is about {TESTED_INSTEAD[method]}" if hardly_fired(results, name) else often
 
 
-def with_its_rule(results: Results, name: str, method: str, found: Finding) -> list[Finding]:
-    """The paper's claim where its rule fired; else untested, and of FedBACA what is left of it as a claim of ours."""
+def with_its_rule(results: Results, name: str, method: str, found: Finding) -> Finding:
+    """A claim about a method whose rule fired; else it is not tested."""
     if not rarely_fired(results, name):
         often = often_and_about(results, name, method)
-        return [replace(found, note=" ".join(filter(None, (f"{often}.", found.note))))]
+        return replace(found, note=" ".join(filter(None, (f"{often}.", found.note))))
     why = f"{how_often(results, name)}: {without_rule(results, name, method)}."
-    untested = not_tested(found.claim, found.published, found.ours, why)
-    if method not in NAMELESS:
-        return [untested]
-    claim = found.claim.replace(method, f"{method} without AA", 1)
-    note = f"{WITHOUT_RULE[method]}."
-    own = replace(found, claim=claim, published=OWN, note=note, source=ClaimSource.OWN)
-    return [untested, own]
+    return not_tested(found.claim, found.published, found.ours, why)

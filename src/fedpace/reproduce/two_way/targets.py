@@ -25,14 +25,14 @@ NOTE = "A rival is compared at its settings for every length of run; its best is
 Settings = Mapping[str, Mapping[str, str]]  # method -> label of a setting -> cell
 
 
-def to_target(results: Results, place: DataSplit, method: str, figures: str) -> list[Finding]:
+def to_target(results: Results, place: DataSplit, method: str, figures: str) -> Finding:
     target = TARGETS[place.data][place.split]
     claim = (
         f"{method} needs fewer bytes, up and both ways, to {target:.0%} than FedAvg, FedAdam and FedAMS "
         f"({where(place)})"
     )
     if missing(results, place, method, *BASELINES):
-        return [not_run(claim, figures)]
+        return not_run(claim, figures)
     own = ran(results, place, method, *BASELINES)[method]
     fewer, shown = [], []
     for side, cost in COSTS.items():

@@ -40,9 +40,15 @@ EVERYWHERE: tuple[DataSplit, ...] = (
     *PLACES,
     *(DataSplit(data, split, ALL) for data in DATA for split in PARTITION),
 )
+WITH_A_CNN = tuple(place._replace(network=CNN) for place in EVERYWHERE)
 FIGURES = {  # the paper's
-    DataSplit(data, split, participation): f"Figure {first + 2 * at + (participation == ALL)}"
-    for data, first in {"MNIST": 5, "Fashion-MNIST": 9}.items()
+    DataSplit(data, split, participation, network): f"Figure {first + 2 * at + (participation == ALL)}"
+    for (data, network), first in {
+        ("MNIST", ""): 5,
+        ("Fashion-MNIST", ""): 9,
+        ("MNIST", CNN): 13,
+        ("Fashion-MNIST", CNN): 17,
+    }.items()
     for at, split in enumerate(PARTITION)
     for participation in ("", ALL)
 } | {
@@ -66,7 +72,6 @@ PLAIN = (0.5, 1.0)  # server rates of FedAvg
 FEDACA = "FedACA 1/8"
 UNEVEN = tuple(place for place in EVERYWHERE if place.split == "non-iid")  # where FedACA's rule fires
 TIMED = tuple(place for place in PLACES if place.data == "Fashion-MNIST")  # where seconds are judged
-WITH_A_CNN = tuple(DataSplit("Fashion-MNIST", split, network=CNN) for split in PARTITION)
 
 
 class ShortRuns(NamedTuple):
@@ -104,15 +109,15 @@ def cells(edition: str, known: Results) -> list[Cell]:
             )
             for place in EVERYWHERE
             for method in TUNED
-            if (made := _chosen(every[place.split, method], place, known)) is not None
+            if (made := chosen_at(every[place.split, method], place, known)) is not None
         ),
         *(
-            _shortened(cell_at(edition, short(place, method, rounds), place, made), rounds)
+            shortened(cell_at(edition, short(place, method, rounds), place, made), rounds)
             for place in EVERYWHERE
             for method in TUNED
             for rounds in short_lengths(place, method)
             if edition == "quick"
-            and (made := _chosen(_short_grid(place.split, method, rounds), place, known)) is not None
+            and (made := chosen_at(_short_grid(place.split, method, rounds), place, known)) is not None
         ),
     ]
 
@@ -151,13 +156,13 @@ def short_grid_of(usual: Grid, place: DataSplit, method: str, rounds: int) -> Gr
     def cell(rate: float, others: str) -> Cell | None:
         made = usual.cell(rate, others)
         return (
-            None if made is None else _shortened(replace(made, name=f"{made.name}, {rounds} rounds"), rounds)
+            None if made is None else shortened(replace(made, name=f"{made.name}, {rounds} rounds"), rounds)
         )
 
     return replace(usual, name=short(place, method, rounds), cell=cell, merit=final_accuracy(2))
 
 
-def _shortened(cell: Cell, rounds: int) -> Cell:
+def shortened(cell: Cell, rounds: int) -> Cell:
     return replace(cell, rounds=rounds, evaluate_every=1)
 
 
@@ -189,7 +194,7 @@ def _links(method: str) -> dict[str, Any]:
     return {**codecs, **PAGE} if method.startswith("two_way") else codecs
 
 
-def _chosen(grid: Grid, place: DataSplit, known: Results) -> Algorithm | None:
+def chosen_at(grid: Grid, place: DataSplit, known: Results) -> Algorithm | None:
     """The setting that a grid chose, at one of its split's places."""
     chosen = grid.chosen(known)
     if chosen is None:
