@@ -12,6 +12,7 @@ from fedpace.reproduce.defedavg.setting import OURS, SAVING, algorithm, devices
 from fedpace.reproduce.defedavg.table1_cells import rates
 from fedpace.reproduce.experiment import Verdict
 from fedpace.reproduce.fedgm import autonomous as fedgm_autonomous
+from fedpace.reproduce.fedgm.autonomous_cells import WAY
 from fedpace.reproduce.fednova.longer_steps import LongerSteps
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Outcome
@@ -28,7 +29,7 @@ def test_under_delay_the_grid_has_the_momenta_that_are_stable_at_the_largest_rat
     delayed = grids["autonomous FedGM, R = 10"]
     assert delayed.others[0] == ", beta 0.95 nu 0.7"
     largest = max(rate for rate, other in delayed.settings() if other == delayed.others[0])
-    assert largest <= stability_limit(0.95, 0.7, 10) / fedgm_autonomous.WAY < 2.0
+    assert largest <= stability_limit(0.95, 0.7, 10) / WAY < 2.0
 
 
 def test_the_printed_form_divides_by_steps_and_multiplies_by_nothing() -> None:

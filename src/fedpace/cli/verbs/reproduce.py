@@ -279,7 +279,8 @@ def _rejudge(experiment: Reproduction, args: argparse.Namespace) -> None:
 def _print(findings: Sequence[Finding]) -> None:
     for finding in findings:
         p = "" if finding.p is None else f", p {finding.p:.2g}"
-        seeds = f" ({finding.seeds} seeds{p})" if finding.seeds else ""
+        plural = "s" if finding.seeds > 1 else ""
+        seeds = f" ({finding.seeds} seed{plural}{p})" if finding.seeds else ""
         print(f"{finding.verdict:<13} {finding.claim}: {finding.ours}{seeds}")
 
 

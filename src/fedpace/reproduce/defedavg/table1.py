@@ -3,47 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, Measure, cheaper, times
 from fedpace.reproduce.defedavg import cifar, curves, table1_cells
-from fedpace.reproduce.defedavg.setting import (
-    CENSORED,
-    FULL,
-    OURS,
-    PAPER,
-    SAVING,
-    SCALES,
-    SECONDS,
-    TRIED,
-    N,
-    Pair,
-    settings,
-)
+from fedpace.reproduce.defedavg.setting import FULL, OURS, PAPER, SAVING, SCALES, SECONDS, TRIED, N, settings
 from fedpace.reproduce.defedavg.slopes import rounds_by_seed, slope_of
-from fedpace.reproduce.defedavg.table1_cells import (
-    METHODS,
-    ORDER,
-    TITLES,
-    cap_s,
-    name,
-    numbers,
-    printed_name,
-    rates,
-    taken,
-)
-from fedpace.reproduce.experiment import OWN, Finding, Procedure, Table, not_run, not_tested, reproduction
+from fedpace.reproduce.defedavg.table1_cells import METHODS, TITLES, name, numbers, taken
+from fedpace.reproduce.defedavg.table1_page import compared_at, pictures, quotient, tables
+from fedpace.reproduce.experiment import OWN, Finding, Procedure, not_run, not_tested, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tuning import Grid
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-PUBLISHED = SCALES["full"].target
 
 
 def cells(edition: str, known: Results) -> list[Cell]:
@@ -76,7 +48,7 @@ def findings(edition: str, results: Results) -> list[Finding]:
 def _fastest(edition: str, results: Results, split: str) -> Finding:
     published = "fastest at n = 10, 20, 40, 80"
     claim = f"DeFedAvg is the fastest to the target, {TITLES[split]}"
-    done = _done(results, split)
+    done = compared_at(results, split)
     if not done:
         return not_run(claim, published)
     rivals = [method for method in SECONDS[split] if method != OURS]
@@ -99,11 +71,6 @@ def _fastest(edition: str, results: Results, split: str) -> Finding:
             "towards fast clients costs little. The table has 2n active clients too (FedBuff 2n)."
         )
     return Finding(claim, published, ours, note=note, comparisons=tuple(pairs.values()), family="Table 1")
-
-
-def _done(results: Results, split: str) -> list[int]:
-    """The n that DeFedAvg and FedAvg were run at."""
-    return [n for n in N if results.have(name(split, "FedAvg", n), name(split, OURS, n))]
 
 
 def _sooner(edition: str, results: Results, split: str, method: str, rival: str, n: int) -> Comparison:
@@ -134,16 +101,6 @@ def _behind(own: Comparison) -> bool:
     return bool(own.seeds) and own.difference.mean < 0
 
 
-def _quotient(edition: str, results: Results, split: str, n: int, method: str = OURS) -> str:
-    """How many times as long FedAvg takes."""
-    slow, fast = (taken(edition, results, split, name, n) for name in ("FedAvg", method))
-    if not fast.reached:
-        return f"{method} in {len(fast.values)} of {len(fast.values) + fast.missed} runs"
-    if not slow.reached:
-        return f"> {cap_s(edition, split, 'FedAvg', n) / fast.mean:.2f}"
-    return f"{slow.mean / fast.mean:.2f}"
-
-
 def _fedbuff(edition: str, results: Results) -> Finding:
     """Section 4.2.1: "FedBuff spends less time than the FedAvg when n is small", and less and less so."""
     claim = "FedBuff is faster than FedAvg at n = 10, and its advantage shrinks as n grows, two classes per client"
@@ -152,7 +109,7 @@ def _fedbuff(edition: str, results: Results) -> Finding:
     names = {n: [name("noniid", method, n) for method in ("FedAvg", "FedBuff")] for n in N}
     if not results.have(*(each for pair in names.values() for each in pair)):
         return not_run(claim, published)
-    ratios = {n: _quotient(edition, results, "noniid", n, "FedBuff") for n in N}
+    ratios = {n: quotient(edition, results, "noniid", n, "FedBuff") for n in N}
     ours = ", ".join(f"{ratio} (n = {n})" for n, ratio in ratios.items())
     note = f"section 4.2.1 says so. {_fewer_active(edition, results)}"
     comparisons = (_sooner(edition, results, "noniid", "FedBuff", "FedAvg", N[0]), _shrinks(edition, results))
@@ -162,7 +119,7 @@ def _fedbuff(edition: str, results: Results) -> Finding:
 def _fewer_active(edition: str, results: Results) -> str:
     """The verdict depends on how many clients FedBuff keeps active, which the paper does not state."""
     ran = [n for n in numbers("FedBuff 2n") if results.have(name("noniid", "FedBuff 2n", n))]
-    ratios = [f"{_quotient(edition, results, 'noniid', n, 'FedBuff 2n')} (n = {n})" for n in ran]
+    ratios = [f"{quotient(edition, results, 'noniid', n, 'FedBuff 2n')} (n = {n})" for n in ran]
     return (
         "FedBuff has all clients active, a reading: how many are is not stated. With 2n active FedAvg takes "
         f"{', '.join(ratios)} times as long."
@@ -236,90 +193,6 @@ def _sessions_to_target(edition: str) -> Measure:
     """A run that does not get there has no such number."""
     target = SCALES[edition].target["noniid"]
     return lambda outcome: None if outcome.first_at(target) is None else _sessions(outcome)
-
-
-# ----------------------------------------------------------------------------------- tables, pictures
-
-
-def tables(edition: str, results: Results) -> list[Table]:
-    return [
-        Table(
-            f"Seconds to {SCALES[edition].target[split]:.0%}, {TITLES[split]} (published: to {PUBLISHED[split]:.0%})",
-            ("", "rates for n = 10 / 20 / 40 / 80", *(f"n = {n}" for n in N), *(f"published {n}" for n in N)),
-            [
-                *(_line(edition, results, split, method) for method in methods),
-                _ratios(edition, results, split),
-            ],
-        )
-        for split, methods in METHODS.items()
-    ] + cifar.tables(results)
-
-
-def _line(edition: str, results: Results, split: str, method: str) -> tuple[str, ...]:
-    pairs = [rates(edition, split, method, at, results) for at in range(len(numbers(method)))]
-    own = [taken(edition, results, split, method, n) for n in N]
-    lost = [all(run.diverged for run in results.of(name(split, method, n))) for n in N]
-    late = [
-        "diverged" if gone else f"> {cap_s(edition, split, method, n):.0f}"
-        for n, gone in zip(N, lost, strict=True)
-    ]
-    ours = [f"{s:.2f}" if s.values or not s.missed else why for s, why in zip(own, late, strict=True)]
-    ours[len(pairs) :] = ["as FedBuff"] * (len(N) - len(pairs))
-    printed = () if method == SAVING else SECONDS[split].get(printed_name(method), ())
-    theirs = [_printed(value) for value in printed] or [""] * 4
-    return (method, " / ".join(map(_shown, pairs)), *ours, *theirs)
-
-
-def _ratios(edition: str, results: Results, split: str) -> tuple[str, ...]:
-    """How many times as long FedAvg takes: shown and not judged, since it depends on network and target."""
-    done = _done(results, split)
-    ours = [_quotient(edition, results, split, n) if n in done else "" for n in N]
-    theirs = [f"{a / b:.2f}" for a, b in zip(SECONDS[split]["FedAvg"], SECONDS[split][OURS], strict=True)]
-    return ("FedAvg / DeFedAvg", "", *ours, *theirs)
-
-
-def _shown(pair: Pair | None) -> str:
-    return "" if pair is None else ", ".join("–" if rate is None else f"{rate:g}" for rate in pair)
-
-
-def _printed(seconds: float) -> str:
-    return f"> {seconds:.0f}" if seconds == CENSORED else f"{seconds:g}"
-
-
-def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
-    with draw.style():
-        figure, grid = draw.sheet(3, 2, width=4.3)
-        for row, (split, methods) in zip(grid, METHODS.items(), strict=True):
-            shown = {method: name(split, method, 10) for method in methods}
-            draw.curves(row[0], results, shown, draw.seconds, order=ORDER)
-            row[0].axhline(100 * SCALES[edition].target[split], color="#999999", linestyle=":", linewidth=1)
-            title = f"n = 10, {TITLES[split]}; runs end at {SCALES[edition].target[split]:.0%}"
-            draw.titled(row[0], title, "virtual seconds", "test accuracy, %")
-            _seconds(row[1], edition, results, split)
-            _published(row[2], split)
-        draw.legend_below(figure, (*grid[:, 2], *grid[:, 1]), 4)
-    return {"seconds": figure, **{f"curves-{split}": curves.picture(results, split) for split in METHODS}}
-
-
-def _seconds(axes: Axes, edition: str, results: Results, split: str) -> None:
-    target = SCALES[edition].target[split]
-    series = {method: {n: name(split, method, n) for n in numbers(method)} for method in METHODS[split]}
-    draw.costs(axes, results, series, target, draw.seconds, ORDER)
-    _loglog(axes, f"Seconds to {target:.0%}, here")
-
-
-def _published(axes: Axes, split: str) -> None:
-    for method in METHODS[split]:
-        if theirs := SECONDS[split].get(method):
-            late = [n for n, s in zip(N, theirs, strict=True) if s == CENSORED]
-            values = dict(zip(N, theirs, strict=True))
-            draw.marked(axes, values, method, ORDER.index(method), late, linestyle="--")
-    _loglog(axes, f"Seconds to {PUBLISHED[split]:.0%}, published")
-
-
-def _loglog(axes: Axes, title: str) -> None:
-    draw.loglog(axes, N)
-    draw.titled(axes, title, "updates per server step, n", "virtual seconds")
 
 
 EXPERIMENT = reproduction(

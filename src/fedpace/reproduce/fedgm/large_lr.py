@@ -3,75 +3,37 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from fedpace import algorithms
 from fedpace.reproduce import pictures as draw
-from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import Comparison, above, cheaper, final_accuracy, no_worse, times
-from fedpace.reproduce.experiment import (
-    OWN,
-    ClaimSource,
-    Finding,
-    Procedure,
-    Table,
-    none_run,
-    not_run,
-    reproduction,
+from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Procedure, none_run, not_run, reproduction
+from fedpace.reproduce.fedgm.large_lr_cells import (
+    BETA,
+    FEDAVG,
+    FEDGM,
+    FIGURE_7,
+    NU,
+    PAPERS_RATE,
+    cells,
+    curve,
+    slow,
 )
-from fedpace.reproduce.fedgm.setting import LAST, PAPER, SCALES, settings
+from fedpace.reproduce.fedgm.large_lr_page import (
+    first_quarter,
+    jitter,
+    late_change,
+    late_loss,
+    pictures,
+    tables,
+)
+from fedpace.reproduce.fedgm.setting import LAST, PAPER, settings
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
-from fedpace.reproduce.tables import Columns, measured
-from fedpace.reproduce.training_curves import METRIC, WithTrainingLoss
+from fedpace.reproduce.training_curves import METRIC
 from fedpace.theory import stability_limit
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-FEDAVG, FEDGM = (1, 2, 3), (1, 2, 3, 5)
-FIGURE_7 = (1, 2, 5)  # FedGM's, with training curves
-BETA = NU = 0.95
 CHANCE_LOSS = 2.302585  # ln 10: what a model that knows nothing pays on ten classes
 TARGET = {"quick": 0.8, "full": 0.6}
-PAPERS_RATE = 0.01  # the clients'; the quick edition's is 0.05
-
-
-def cells(edition: str, known: Results) -> list[Cell]:
-    scale = SCALES[edition]
-    avg = {f"FedAvg rate {eta}": algorithms.fedavg(server_lr=eta, **scale.work) for eta in FEDAVG}
-    gm = {_gm(eta): algorithms.fedgm(server_lr=eta, beta=BETA, nu=NU, **scale.work) for eta in FEDGM}
-    rounds = {"quick": 120, "full": 2000}[edition]
-    small = {**scale.work, "client_lr": PAPERS_RATE}
-    slow = {
-        _slow("FedAvg rate 1"): algorithms.fedavg(server_lr=1, **small),
-        _slow("FedGM rate 5"): algorithms.fedgm(server_lr=5, beta=BETA, nu=NU, **small),
-    }
-    later = slow if scale.client_lr != PAPERS_RATE else {}
-    every = [
-        Cell(name=name, algorithm=rule, task=scale.task(), rounds=rounds, evaluate_every=scale.evaluate_every)
-        for name, rule in {**avg, **gm, **later}.items()
-    ]
-    curves = {_gm(eta): _curve(eta) for eta in FIGURE_7}
-    shown = [cell for cell in every if cell.name in curves]
-    return [
-        *every,
-        *(replace(cell, name=curves[cell.name], task=WithTrainingLoss(cell.task)) for cell in shown),
-    ]
-
-
-def _gm(eta: int) -> str:
-    return f"FedGM rate {eta}"
-
-
-def _curve(eta: int) -> str:
-    return f"{_gm(eta)}, training loss"
-
-
-def _slow(name: str) -> str:
-    return f"{name}, local rate {PAPERS_RATE}"
 
 
 def findings(edition: str, results: Results) -> list[Finding]:
@@ -90,7 +52,7 @@ def _at_the_papers_rate(results: Results) -> Finding:
     claim = (
         f"with local rate {PAPERS_RATE} FedGM at server rate 5 needs fewer rounds for FedAvg's final accuracy"
     )
-    gm, avg = (_slow(name) for name in ("FedGM rate 5", "FedAvg rate 1"))
+    gm, avg = (slow(name) for name in ("FedGM rate 5", "FedAvg rate 1"))
     if not results.have(gm, avg):
         return not_run(claim, "Figure 6", "a trial had 70 rounds against FedAvg's own 100 to 120.")
     target = min(outcome.final("accuracy", LAST) for outcome in results.of(avg))
@@ -106,7 +68,7 @@ def _at_the_papers_rate(results: Results) -> Finding:
 
 
 def _unstable(results: Results) -> Finding:
-    calm, wild = (results.spread(f"FedAvg rate {eta}", _jitter) for eta in (1, 2))
+    calm, wild = (results.spread(f"FedAvg rate {eta}", jitter) for eta in (1, 2))
     low, high = (results.final(f"FedAvg rate {eta}", last=LAST) for eta in (2, 1))
     return Finding(
         "FedAvg is unstable at server rate 2",
@@ -124,11 +86,11 @@ def _unstable(results: Results) -> Finding:
 def _jumpier(results: Results, wild: str, calm: str, factor: float = 1.0) -> Comparison:
     """Late jumps of one cell are so many times those of another."""
     what = f"jumps of {wild} above {factor:g} times those of {calm}"
-    return times(results, wild, calm, factor, _jitter, what)
+    return times(results, wild, calm, factor, jitter, what)
 
 
 def _diverges(results: Results) -> Finding:
-    loss = results.spread("FedAvg rate 3", lambda outcome: _late_loss(outcome))
+    loss = results.spread("FedAvg rate 3", lambda outcome: late_loss(outcome))
     accuracy = results.final("FedAvg rate 3", last=LAST)
     return Finding(
         "FedAvg diverges at server rate 3",
@@ -141,7 +103,7 @@ def _diverges(results: Results) -> Finding:
 
 
 def _worse_than_chance(results: Results, name: str) -> Comparison:
-    losses = above(results, name, name, lambda o: 2 * CHANCE_LOSS if o.diverged else _late_loss(o))
+    losses = above(results, name, name, lambda o: 2 * CHANCE_LOSS if o.diverged else late_loss(o))
     chance = (CHANCE_LOSS,) * len(losses.seeds)
     return Comparison(f"loss of {name} above chance", losses.seeds, losses.larger, chance)
 
@@ -149,7 +111,7 @@ def _worse_than_chance(results: Results, name: str) -> Comparison:
 def _faster(edition: str, results: Results) -> Finding:
     target = TARGET[edition]
     gm, avg = (results.to_target(name, target, draw.steps) for name in ("FedGM rate 5", "FedAvg rate 1"))
-    start = [results.spread(name, _first_quarter) for name in ("FedGM rate 5", "FedAvg rate 1")]
+    start = [results.spread(name, first_quarter) for name in ("FedGM rate 5", "FedAvg rate 1")]
     return Finding(
         "FedGM at server rate 5 is faster than FedAvg at its stable rate",
         "Figure 6",
@@ -158,7 +120,7 @@ def _faster(edition: str, results: Results) -> Finding:
         note="the paper does not say which beta and nu Figure 6 has.",
         comparisons=(
             cheaper(results, "FedGM rate 5", "FedAvg rate 1", target, draw.steps),
-            above(results, "FedGM rate 5", "FedAvg rate 1", _first_quarter),
+            above(results, "FedGM rate 5", "FedAvg rate 1", first_quarter),
         ),
         family="Figure 6",
     )
@@ -178,13 +140,13 @@ def _sustains(results: Results) -> Finding:
 
 
 def _early(results: Results) -> Finding:
-    means = {eta: results.spread(f"FedGM rate {eta}", _first_quarter) for eta in (1, 2, 5)}
+    means = {eta: results.spread(f"FedGM rate {eta}", first_quarter) for eta in (1, 2, 5)}
     return Finding(
         "FedGM: the largest rate has the highest test accuracy in the first quarter",
         OWN,
         ", ".join(f"rate {eta}: {value:.1f} %" for eta, value in means.items()) + " on average",
         comparisons=tuple(
-            above(results, "FedGM rate 5", f"FedGM rate {eta}", _first_quarter) for eta in (1, 2)
+            above(results, "FedGM rate 5", f"FedGM rate {eta}", first_quarter) for eta in (1, 2)
         ),
         note="Figure 7 has training curves.",
         family="Figure 7, in testing",
@@ -193,11 +155,11 @@ def _early(results: Results) -> Finding:
 
 
 def _late(results: Results) -> Finding:
-    jitter = {eta: results.spread(f"FedGM rate {eta}", _jitter) for eta in (1, 2, 5)}
+    jumps = {eta: results.spread(f"FedGM rate {eta}", jitter) for eta in (1, 2, 5)}
     return Finding(
         "FedGM: test accuracy is more stable at rate 1 than at rate 5 in the last quarter",
         OWN,
-        "jumps of " + ", ".join(f"{value:.2f} points at rate {eta}" for eta, value in jitter.items()),
+        "jumps of " + ", ".join(f"{value:.2f} points at rate {eta}" for eta, value in jumps.items()),
         comparisons=(_jumpier(results, "FedGM rate 5", "FedGM rate 1"),),
         family="Figure 7, in testing",
         source=ClaimSource.OWN,
@@ -206,10 +168,10 @@ def _late(results: Results) -> Finding:
 
 def _early_training(results: Results) -> Finding:
     claim = "FedGM: the largest rate has the lowest training loss in the first quarter"
-    if not results.have(*map(_curve, FIGURE_7)):
+    if not results.have(*map(curve, FIGURE_7)):
         return not_run(claim, "Figure 7: rate 5")
-    means = {eta: results.spread(_curve(eta), _first_training) for eta in FIGURE_7}
-    slower = tuple(above(results, _curve(eta), _curve(5), _first_training) for eta in (1, 2))
+    means = {eta: results.spread(curve(eta), _first_training) for eta in FIGURE_7}
+    slower = tuple(above(results, curve(eta), curve(5), _first_training) for eta in (1, 2))
     return Finding(
         claim,
         "Figure 7: rate 5",
@@ -221,15 +183,15 @@ def _early_training(results: Results) -> Finding:
 
 def _late_training(results: Results) -> Finding:
     claim = "FedGM: training loss is more stable at rate 1 than at rate 5 in the last quarter"
-    if not results.have(*map(_curve, FIGURE_7)):
+    if not results.have(*map(curve, FIGURE_7)):
         return not_run(claim, "Figure 7: rate 1")
-    jumps = {eta: results.spread(_curve(eta), _jumps_in_training) for eta in FIGURE_7}
+    jumps = {eta: results.spread(curve(eta), _jumps_in_training) for eta in FIGURE_7}
     return Finding(
         claim,
         "Figure 7: rate 1",
         "jumps of " + ", ".join(f"{value:.4f} at rate {eta}" for eta, value in jumps.items()),
         comparisons=(
-            times(results, _curve(5), _curve(1), 1.0, _jumps_in_training, "jumps at rate 5 above those at 1"),
+            times(results, curve(5), curve(1), 1.0, _jumps_in_training, "jumps at rate 5 above those at 1"),
         ),
         family="Figure 7",
     )
@@ -242,66 +204,7 @@ def _first_training(outcome: Outcome) -> float | None:
 
 def _jumps_in_training(outcome: Outcome) -> float | None:
     values = outcome.values(METRIC)
-    return _late_change(values) if values else None
-
-
-def _jitter(outcome: Outcome) -> float:
-    """Mean change of accuracy between neighbouring evaluations in the last quarter, in points."""
-    return 100 * _late_change(outcome.values())
-
-
-def _late_change(values: Sequence[float]) -> float:
-    late = values[-max(2, len(values) // 4) :]
-    return statistics.fmean(abs(b - a) for a, b in zip(late, late[1:], strict=False))
-
-
-def _first_quarter(outcome: Outcome) -> float:
-    values = outcome.values()
-    return 100 * statistics.fmean(values[: max(1, len(values) // 4)])
-
-
-def _late_loss(outcome: Outcome) -> float | None:
-    return None if outcome.diverged else outcome.final("loss", LAST)
-
-
-def tables(edition: str, results: Results) -> list[Table]:
-    columns: Columns = {
-        "mean of the first quarter %": (_first_quarter, 1),
-        "jumps late (points)": (_jitter, 2),
-        "final loss": (_late_loss, 2),
-    }
-    table = measured(results, LAST, 1, columns, title="Measured")
-    again = set(map(_curve, FIGURE_7))  # the plain runs once more, for their training loss
-    return [table._replace(rows=[row for row in table.rows if row[0] not in again])]
-
-
-def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
-    with draw.style():
-        figure, ((left, right),) = draw.sheet(2, width=5.2, sharey=True)
-        draw.curves(left, results, {f"rate {eta}": f"FedAvg rate {eta}" for eta in FEDAVG})
-        draw.titled(left, "FedAvg, by server rate", "server steps", "test accuracy, %", "lower right")
-        draw.curves(right, results, {f"rate {eta}": f"FedGM rate {eta}" for eta in FEDGM})
-        draw.titled(right, f"FedGM (β = ν = {BETA}), by server rate", "server steps", "", "lower right")
-    return {"rates": figure, **_training_curves(results)}
-
-
-def _training_curves(results: Results) -> dict[str, Figure]:
-    """Figure 7: training loss, its first and its last quarter."""
-    if not results.have(*map(_curve, FIGURE_7)):
-        return {}
-    rounds = results.cells[_curve(1)].rounds
-    with draw.style():
-        figure, ((left, right),) = draw.sheet(2, width=5.2)
-        for axes, title, span in (
-            (left, "first quarter of the run", (0, rounds // 4)),
-            (right, "last quarter of the run", (3 * rounds // 4, rounds)),
-        ):
-            draw.curves(axes, results, {f"rate {eta}": _curve(eta) for eta in FIGURE_7}, metric=METRIC)
-            axes.set_xlim(*span)
-            draw.titled(axes, f"FedGM, {title}", "server steps", METRIC, "upper right")
-        left.set_ylim(0, 1.5)
-        right.set_ylim(0.2, 0.6)
-    return {"training": figure}
+    return late_change(values) if values else None
 
 
 LOOKED = """
