@@ -160,7 +160,7 @@ def cap_s(edition: str, split: str, method: str, n: int, tuning: bool = False) -
 def _cap_full_s(split: str, method: str, n: int) -> float:
     if method in COSTLY:
         return CAP_COSTLY_S
-    if n == N[-1]:  # 80 trainings for every server step, and DeFedAvg has twice as many steps
+    if n == N[-1]:  # 80 trainings for every server step, and DeFedAvg has twice as many steps as FedAvg
         longer = 1.0 if printed_name(method) == OURS else 4 / 3
         return float(math.ceil(longer * SECONDS[split][printed_name(method)][-1]))
     return SCALES["full"].cap_s[split]
