@@ -98,6 +98,30 @@ def test_rivals_at_the_budget_of_compressed_uploads_are_those_of_short_runs() ->
     assert row.family == "Figures 1, 2, 17"
 
 
+@pytest.mark.parametrize(
+    ("data", "end", "verdict"),
+    [
+        ("MNIST", 0.1, Verdict.NOT_TESTED),
+        ("MNIST", 0.3, Verdict.CONTRADICTED),
+        ("Fashion-MNIST", 0.1, Verdict.CONTRADICTED),
+    ],
+)
+def test_settings_of_another_place_that_leave_a_method_near_chance_test_nothing(data, end, verdict) -> None:
+    """Where they were chosen it counts: the grid had its say there."""
+    place = DataSplit(data, "non-iid", network=CNN)
+    fired = {"up": {"firing_rate": 0.1, "frames": 400}, "down": {}}
+    ends = {method: 0.9 for method in BASELINES} | {"FedBACA 1/8": end}
+    made = {
+        tuned(place, method): [outcome([least + seed / 1000] * 4, traffic=fired) for seed in range(5)]
+        for method, least in ends.items()
+    }
+    found = settled("quick", bits.findings("quick", of_twenty_clients(results(made))))
+    rows = [f for f in found if f.claim.endswith(f"up and both ways ({data}, non-iid, CNN)")]
+    [row] = [f for f in rows if f.claim.startswith("FedBACA")]
+    assert row.verdict is verdict
+    assert ("near chance" in row.note) == (verdict is Verdict.NOT_TESTED)
+
+
 @pytest.mark.parametrize(("worst", "verdict"), [(0.3, Verdict.REPRODUCED), (0.5, Verdict.CONTRADICTED)])
 def test_fedavg_is_the_least_accurate_if_it_is_behind_every_other(worst: float, verdict: Verdict) -> None:
     """FedAMS has 40 %, the others 60."""

@@ -16,7 +16,8 @@ from fedpace.reproduce.tuning import read_choices, seeds_of_choices
 from fedpace.reproduce.two_way import cnn
 from fedpace.reproduce.two_way.bits_pictures import COLOURS, pictures
 from fedpace.reproduce.two_way.budgets import COSTS, Cost, budget_of, rivals_at, seconds_on_a_link
-from fedpace.reproduce.two_way.cells import BASELINES, SCALES, DataSplit
+from fedpace.reproduce.two_way.cells import BASELINES, LAST, SCALES, DataSplit
+from fedpace.reproduce.two_way.findings import NEAR_CHANCE
 from fedpace.reproduce.two_way.firing import how_often, rarely_fired
 from fedpace.reproduce.two_way.goal import SERVER_DIFFERS, best
 from fedpace.reproduce.two_way.judging import PLACES, judging
@@ -50,7 +51,7 @@ def judged() -> Iterator[Judged]:
     places = (*EVERYWHERE, *WITH_A_CNN)
     for place in places:
         for method in ("FedNLAA", FEDACA, FEDBACA):
-            if acts(place, method) or method == FEDBACA:
+            if acts(place, method):
                 yield from ((place, method, cost, BASELINES) for cost in COSTS.values())
         if place.network == "" and place.split == "non-iid":
             yield place, FEDBACA, COSTS["both ways"], (FEDACA,)
@@ -59,8 +60,11 @@ def judged() -> Iterator[Judged]:
 
 
 def acts(place: DataSplit, method: str) -> bool:
+    """Whether a row is tested: its rule fired, and its settings did not leave it near chance."""
     name = tuned(place, method)
-    return committed().have(name) and not rarely_fired(committed(), name)
+    if not committed().have(name) or rarely_fired(committed(), name):
+        return False
+    return committed().final(name, last=LAST).mean > NEAR_CHANCE
 
 
 def test_rivals_are_tuned_for_the_rounds_that_a_budget_leaves_them() -> None:

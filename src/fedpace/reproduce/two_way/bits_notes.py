@@ -7,7 +7,7 @@ Accuracy at a budget is read on the line between the evaluations around it. (The
 which was used at first, left an uncompressed method with its first two and was worth up to seven points to FedBACA.)
 
 The paper says of Figures 1 to 4, with a CNN, what is judged here with an MLP in the places of Figures 5 to 12, of
-which it has captions only; claims are corrected for their number in each of these.
+which it has captions only, as it has of Figures 13 to 20; claims are corrected for their number in each of these.
 
 No difference is shown between compression both ways with AA and without: FedBACA less FedBNLACA, whose rule never
 fires, each tuned, is -0.30 to +0.49 points in the eight places, all p 0.11 or more (first table). That is not to say
@@ -115,5 +115,13 @@ for the end). FedBACA had come out weak (50 % on non-iid data) in tuning at the 
 were added for AA, but neither eps nor b1: 9 settings for FedACA, 9 and 13 for FedBACA, 3 or 4 for FedAdam and FedAMS.
 On iid data its rule fired in 1.18 ± 0.60 % of uploads over ten seeds, 4.7 of 400; on the first five seeds in 0.85 %,
 on which the row was not tested. So the contradiction there is of compression rather than of AA. FedACA's best
-threshold is one at which its rule fires in less than 1 %.
+threshold is one at which its rule fires in less than 1 %. On non-iid data FedACA and FedBACA chose a rate of 0.1, the
+largest that the added thresholds were tried at.
+
+On MNIST, and with all clients on both data sets, methods have the settings chosen on Fashion-MNIST with half of the
+clients, and one to three seeds; nothing about the rules is tested there. On iid data AA acts in at most 0.3 % of
+FedBACA's uploads; on non-iid data FedACA's never acts, and NLA in at most 0.8 %. FedBACA's AA acts in 2 to 3 % on
+non-iid data, but its model falls apart: 12 and 19 % at the end with all clients, 34 % on MNIST with half of them (one
+seed). These settings do not hold there, and others were not looked for. (That a method near chance at settings of
+another place tests nothing was decided when these runs had been seen.)
 """
