@@ -8,10 +8,11 @@ import pytest
 
 from fedpace.reproduce.ca2fl import accuracy as ca2fl_accuracy
 from fedpace.reproduce.ca2fl import delay as ca2fl_delay
-from fedpace.reproduce.defedavg.slopes import slope_of
+from fedpace.reproduce.defedavg.slopes import rounds_by_seed, slope_of
 from fedpace.reproduce.experiment import Finding, Verdict
 from fedpace.reproduce.fedgm import large_lr as fedgm_large_lr
 from fedpace.reproduce.fednova import objective_inconsistency
+from fedpace.reproduce.fednova.heterogeneous import shares_of_rounds
 from fedpace.reproduce.judgement import settled
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.run import execute, simulated
@@ -265,3 +266,49 @@ def test_a_method_that_never_gets_to_a_target_is_compared_if_it_had_spent_more(s
         f for f in settled("quick", combined.findings("quick", results(made))) if "bytes until 83%" in f.claim
     ]
     assert found.verdict is judged and f"{never} (5 runs)" in found.note
+
+
+def test_a_seed_with_which_some_n_misses_the_target_has_no_slope() -> None:
+    """All it spent would fall with n as the rounds do that it was given."""
+    late = {10: [outcome([0.1, 0.9]), outcome([0.1] * 4)], 20: [outcome([0.9]), outcome([0.1] * 2)]}
+    made = results({f"n={n}": runs for n, runs in late.items()})
+    assert rounds_by_seed(made, {n: f"n={n}" for n in late}, 0.5) == {0: {10: 2, 20: 1}}
+
+
+def test_rounds_to_an_accuracy_are_read_alike_for_both_methods() -> None:
+    """On means of three evaluations: FedAvg needs all of its rounds for its own end, whatever it touched before."""
+    rising = outcome([0.1, 0.9, 0.1, 0.4, 0.5, 0.6])
+    twice, never = outcome([0.3, 0.5, 0.9, 0.9, 0.9, 0.9]), outcome([0.1] * 6)
+    made = results({"FedAvg": [rising] * 3, "same": [rising] * 3, "twice": [twice] * 3, "never": [never] * 3})
+    shares = {name: shares_of_rounds(made, "FedAvg", name)[0] for name in ("same", "twice", "never")}
+    assert shares == {"same": 1.0, "twice": 0.5, "never": 1.0}
+
+
+def test_training_losses_fall_fastest_if_every_rival_is_above_at_every_n() -> None:
+    from fedpace.reproduce.defedavg import curves
+    from fedpace.reproduce.training_curves import METRIC
+
+    def runs(loss: float) -> list[Outcome]:
+        plain = [outcome([0.5] * 2) for _ in range(3)]
+        return [
+            replace(
+                run,
+                points=tuple(
+                    replace(p, metrics={**p.metrics, METRIC: loss + seed / 100}) for p in run.points
+                ),
+            )
+            for seed, run in enumerate(plain)
+        ]
+
+    def judge(rival_at_80: float) -> Verdict:
+        made = {
+            curves.named("iid", method, n): runs(
+                0.5 if method == curves.OURS else rival_at_80 if n == 80 else 0.8
+            )
+            for method in curves.METHODS["iid"]
+            for n in curves.N
+        }
+        return verdict(curves.findings("quick", results(made)), "training loss falls fastest, iid")
+
+    assert judge(0.9) is Verdict.REPRODUCED
+    assert judge(0.2) is Verdict.CONTRADICTED

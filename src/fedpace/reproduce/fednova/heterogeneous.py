@@ -117,7 +117,7 @@ def _rounds(results: Results, place: str, bed: Testbed) -> Finding:
     }
     if not results.have(*(name for pair in pairs.values() for name in pair)):
         return not_run(claim, f"{SHOWN}: about half")
-    shares = {row: _shares(results, *pair) for row, pair in pairs.items()}
+    shares = {row: shares_of_rounds(results, *pair) for row, pair in pairs.items()}
     half = tuple(
         Comparison(row, tuple(own), tuple(own.values()), (0.5,) * len(own), HALF_MARGIN)
         for row, own in shares.items()
@@ -135,7 +135,7 @@ def _rounds(results: Results, place: str, bed: Testbed) -> Finding:
     )
 
 
-def _shares(results: Results, avg: str, nova: str) -> dict[int, float]:
+def shares_of_rounds(results: Results, avg: str, nova: str) -> dict[int, float]:
     """By seed: FedNova's rounds over FedAvg's; where FedNova does not get there, all of its rounds."""
     sides = [results.outcomes[name] for name in (avg, nova)]
     found = {}
