@@ -39,7 +39,6 @@ from fedpace.reproduce.experiment import (
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results, SeedSpread
 
-THEOREMS = {"noniid": "Theorem 1: error O(1/√(nT) + 1/(KT))", "iid": "Theorem 2: error O(1/√(nKT))"}
 FALLEN = 2.0  # points below the target at which a run that touched it has fallen apart
 
 
