@@ -49,6 +49,14 @@ def test_rules_that_papers_share_are_told_apart(rules: dict[str, Any], key: str)
     assert key in [paper.key for paper in citations.papers(mine)]
 
 
+@pytest.mark.parametrize("what", ["ca2fl", "mf_ca2fl", algorithms.ca2fl()])
+def test_ca2fl_is_cited_by_the_text_that_was_followed_and_by_the_one_of_record(what: Any) -> None:
+    found = [
+        (paper.venue.split()[0], paper.year) for paper in citations.papers(what) if "Cached" in paper.title
+    ]
+    assert found == [("Workshop", 2023), ("ICLR", 2024)]
+
+
 def test_a_run_is_cited_like_its_algorithm() -> None:
     task = fedpace.tasks.quadratics([0.0, 1.0])
     run = fedpace.simulate(algorithms.fedgm(steps=1), task, rounds=1)

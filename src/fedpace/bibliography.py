@@ -131,7 +131,15 @@ PAPERS = {
             2025,
             "2402.11198",
         ),
-        Paper(
+        Paper(  # the text that the code follows and whose numbers are compared
+            "wang2023",
+            "Yujia Wang and Yuanpu Cao and Jingcheng Wu and Ruoyu Chen and Jinghui Chen",
+            "Tackling the Data Heterogeneity in Asynchronous Federated Learning"
+            " with Cached Update Calibration",
+            "Workshop on Federated Learning and Analytics in Practice, ICML",
+            2023,
+        ),
+        Paper(  # its later version, the reference of record; not compared
             "wang2024",
             "Yujia Wang and Yuanpu Cao and Jingcheng Wu and Ruoyu Chen and Jinghui Chen",
             "Tackling the Data Heterogeneity in Asynchronous Federated Learning"
