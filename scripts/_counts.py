@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -36,15 +37,23 @@ OURS = {"our own claims": "own", "expected from toy studies": "toy"}  # rows of 
 def verdicts(name: str, *sources: str) -> Counter[str]:
     """Of the claims of these sources on an experiment's pages.
 
-    A claim counts once, by the edition that says most about it; the quick one, which has more seeds, if both do.
+    A claim counts once, by the edition that says most about it; the quick one, which has more seeds, if both do. Rows
+    of parts of a claim do not count beside it.
     """
     pages = json.loads((RESULTS / name / "verdicts.json").read_text(encoding="utf-8"))
+    rows = [row for edition in EDITIONS for row in pages.get(edition, ())]
+    claims = {row["claim"] for row in rows}
     found: dict[str, str] = {}
-    for row in (row for edition in EDITIONS for row in pages.get(edition, ()) if row["source"] in sources):
+    for row in (row for row in rows if row["source"] in sources and not is_part(row["claim"], claims)):
         claim, verdict = row["claim"], row["verdict"]
         if claim not in found or _said(verdict) > _said(found[claim]):
             found[claim] = verdict
     return Counter(found.values())
+
+
+def is_part(claim: str, claims: Iterable[str]) -> bool:
+    """Whether it is `another claim of the page: some place`."""
+    return any(claim.startswith(f"{whole}: ") for whole in claims)
 
 
 def _said(verdict: str) -> int:

@@ -92,7 +92,12 @@ def test_no_claim_of_ours_counts_as_a_papers() -> None:
         for page in json.loads(path.read_text()).values()
         for row in page
     }
-    assert shown == Counter(source for _, source, _ in claims)
+    whole = [
+        source
+        for path, source, claim in claims
+        if not counts.is_part(claim, {other for at, _, other in claims if at == path})
+    ]
+    assert shown == Counter(whole)
 
 
 def test_of_two_editions_the_one_that_says_more_about_a_claim_counts(tmp_path, monkeypatch) -> None:
@@ -108,6 +113,20 @@ def test_of_two_editions_the_one_that_says_more_about_a_claim_counts(tmp_path, m
     monkeypatch.setattr(counts, "RESULTS", tmp_path)
     found = ("undecided", "contradicted", "not tested", "not run", "reproduced", "indicated")
     assert counts.verdicts("x", "paper") == Counter(found)
+
+
+def test_parts_of_a_claim_do_not_count_beside_it(tmp_path, monkeypatch) -> None:
+    """The full edition may have a row for every n of a claim that the quick one judges as a whole."""
+
+    def row(claim: str, verdict: str) -> dict[str, str]:
+        return {"claim": claim, "verdict": verdict, "source": "paper"}
+
+    (tmp_path / "x").mkdir()
+    parts = [row("a: n = 10", "indicated"), row("a: n = 20", "not run"), row("a2: n = 10", "indicated")]
+    pages = {"quick": [row("a", "undecided")], "full": parts}
+    (tmp_path / "x" / "verdicts.json").write_text(json.dumps(pages))
+    monkeypatch.setattr(counts, "RESULTS", tmp_path)
+    assert counts.verdicts("x", "paper") == Counter(["undecided", "indicated"])
 
 
 def test_the_page_of_evidence_counts_the_verdicts_of_every_experiment() -> None:

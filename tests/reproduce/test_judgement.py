@@ -295,6 +295,26 @@ def test_a_claim_that_came_after_a_page_is_listed_as_not_run(halves, kept, nobod
     assert len(evidence.read_verdicts(tmp_path / "halves")["quick"]) == 1
 
 
+def test_a_claim_without_runs_has_the_source_and_the_published_values_of_the_code(tmp_path) -> None:
+    """Else both editions of a page count it, one as the paper's and one as ours; what was run keeps what it has."""
+    ran = Finding("b", "old", "1", Verdict.NOT_TESTED, source=ClaimSource.OWN)
+    before = [replace(not_run("a", OWN), source=ClaimSource.OWN), ran]
+    evidence.write_verdicts(tmp_path, "full", before)
+    (tmp_path / evidence.table_name("full")).write_text(evidence.to_csv([]))
+    now = [not_run("a", "52 %"), not_run("b", "new")]
+    first, second = evidence.rejudged(tmp_path, "full", now)
+    assert (first.published, first.source) == ("52 %", ClaimSource.PAPER)
+    assert (second.published, second.source) == ("old", ClaimSource.OWN)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_claim_is_a_papers_in_one_edition_and_ours_in_the_other(name: str) -> None:
+    """Else it is counted twice: fedpace reproduce NAME --verdicts takes both from the code."""
+    pages = evidence.read_verdicts(RESULTS / name)
+    sources = {(finding.claim, finding.source) for rows in pages.values() for finding in rows}
+    assert len(sources) == len({claim for claim, _ in sources})
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_committed_verdicts_list_every_claim_of_their_experiment(name: str) -> None:
     """Else: fedpace reproduce NAME --verdicts."""

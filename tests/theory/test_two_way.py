@@ -150,9 +150,9 @@ def test_gamma_is_not_small_with_top_k_on_real_updates() -> None:
     """Assumption C.1 asks for a constant; with 1/8 of the entries and error memory gamma grows beyond 1 on digits."""
     task = tasks.load("digits", 10, "dirichlet:0.5")
     algorithm = algorithms.fednlaca(client_lr=0.1, epochs=1)
-    found = compression.measure(task, algorithm, range(10), rounds=6)
-    assert found[0].gamma < found[-1].gamma
-    assert found[-1].gamma > 0.7
+    found = compression.measure(task, algorithm, range(10), rounds=11)
+    assert found[0].gamma < 0.5
+    assert 0.7 < found[5].gamma < 1 < found[-1].gamma
     assert all(0 < one.q < 1 for one in found)
 
 

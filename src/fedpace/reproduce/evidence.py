@@ -87,20 +87,28 @@ def rejudged(folder: Path, edition: str, named: Sequence[Finding] = ()) -> list[
     """The committed claims of an edition, their verdicts recomputed from the CSV beside them.
 
     Of the claims that the experiment names, those that came after the page was made are added as they are: not run.
-    What was not run and is no longer named goes.
+    What was not run and is no longer named goes; what is still named has its source and published values of now.
     """
     path = folder / table_name(edition)
     if not path.exists():
         raise ConfigError(f"{path} must exist to judge from it; run `fedpace reproduce {folder.name}` first")
     known = from_csv(path.read_text(encoding="utf-8"))
-    names = {finding.claim for finding in named}
+    names = {finding.claim: finding for finding in named}
     committed = [
-        finding
+        _as_named(finding, names)
         for finding in read_verdicts(folder).get(edition, [])
         if not names or finding.claim in names or finding.verdict is not Verdict.NOT_RUN
     ]
     later = [finding for finding in named if finding.claim not in {one.claim for one in committed}]
     return settled(edition, [*(_with(finding, known) for finding in committed), *later])
+
+
+def _as_named(finding: Finding, names: Mapping[str, Finding]) -> Finding:
+    """A row without runs follows the code; one with runs keeps what was claimed when they were judged."""
+    if finding.verdict is not Verdict.NOT_RUN or finding.claim not in names:
+        return finding
+    now = names[finding.claim]
+    return replace(finding, source=now.source, published=now.published)
 
 
 def _with(finding: Finding, known: Evidence) -> Finding:

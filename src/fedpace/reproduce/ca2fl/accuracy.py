@@ -233,6 +233,7 @@ EXPERIMENT = reproduction(
 
     CA2FL corrects each buffered step with the last update of every client. The paper finds that it ends above
     FedBuff, the more so the more clients differ, and that the cache may be quantised to 8 or 4 bits, not to 2.
+    MF-CA2FL (memory-friendly) keeps the cache at 8, 4 or 2 bits.
     """,
     Procedure(cells, findings, tables, pictures, grids),
     {

@@ -240,8 +240,9 @@ EXPERIMENT = reproduction(
     Calibration" (CA2FL), Workshop on Federated Learning and Analytics in Practice, ICML 2023: section 6, Figures 1,
     4 and 5
 
-    More active clients or a smaller buffer make updates staler. The paper's main claim is that calibration by
-    cached updates makes asynchronous training less sensitive to it.
+    Mc clients are active at a time, M updates make a server step. More active clients or a smaller buffer make
+    updates staler. The paper's main claim is that calibration by cached updates makes asynchronous training less
+    sensitive to it.
     """,
     Procedure(cells, findings, tables, pictures, grids),
     _SETTINGS,

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 SHOWN_S = 10.0
 EVERY = "0.5s"
-SEEDS = 3
 METHODS = {
     split: tuple(method for method in methods if method != SAVING)
     for split, methods in table1.METHODS.items()
@@ -55,7 +54,6 @@ def _past_target(cell: Cell, label: str) -> Cell:
         evaluate_every=EVERY,
         stop_at=None,
         stop_s=SHOWN_S,
-        seeds=SEEDS,
     )
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.cell import Cell
-from fedpace.reproduce.comparison import Comparison, Measure, cheaper, times
-from fedpace.reproduce.defedavg import cifar, curves, table1_cells
+from fedpace.reproduce.comparison import Comparison, Measure, times
+from fedpace.reproduce.defedavg import cifar, curves, table1_cells, table1_fastest
 from fedpace.reproduce.defedavg.setting import FULL, OURS, PAPER, SAVING, SCALES, SECONDS, TRIED, N, settings
 from fedpace.reproduce.defedavg.slopes import rounds_by_seed, slope_of
-from fedpace.reproduce.defedavg.table1_cells import METHODS, TITLES, name, numbers, taken
-from fedpace.reproduce.defedavg.table1_page import compared_at, pictures, quotient, tables
-from fedpace.reproduce.experiment import OWN, Finding, Procedure, not_run, not_tested, reproduction
+from fedpace.reproduce.defedavg.table1_cells import TITLES, name, numbers, taken
+from fedpace.reproduce.defedavg.table1_fastest import sooner
+from fedpace.reproduce.defedavg.table1_page import pictures, quotient, tables
+from fedpace.reproduce.experiment import OWN, Finding, Procedure, not_run, reproduction
 from fedpace.reproduce.outcome import Outcome
 from fedpace.reproduce.results import Results
 from fedpace.reproduce.tuning import Grid
@@ -34,71 +33,14 @@ def grids(edition: str) -> list[Grid]:
 
 
 def findings(edition: str, results: Results) -> list[Finding]:
-    found = [_fastest(edition, results, split) for split in METHODS]
     return [
-        *found,
+        *table1_fastest.findings(edition, results),
         _fedbuff(edition, results),
         _slower(edition, results),
         _saves(edition, results),
         *curves.findings(edition, results),
         *cifar.findings(edition, results),
     ]
-
-
-def _fastest(edition: str, results: Results, split: str) -> Finding:
-    published = "fastest at n = 10, 20, 40, 80"
-    claim = f"DeFedAvg is the fastest to the target, {TITLES[split]}"
-    done = compared_at(results, split)
-    if not done:
-        return not_run(claim, published)
-    rivals = [method for method in SECONDS[split] if method != OURS]
-    pairs = {
-        (n, m): _sooner(edition, results, split, OURS, m, n)
-        for n in N
-        for m in rivals
-        if results.have(name(split, m, n), name(split, OURS, n))
-    }
-    wins = {n: [m for m in rivals if (n, m) in pairs and _behind(pairs[n, m])] for n in done}
-    ours = "; ".join(f"n = {n}: {_place(results, split, rivals, n, ahead)}" for n, ahead in wins.items())
-    missing = {n: ", ".join(_missing(results, split, [OURS, *rivals], n)) for n in N}
-    if any(missing.values()):
-        return not_tested(claim, published, ours, f"not run: {_by_what(missing)}.")
-    note = ""
-    if any("FedBuff" in rival for rival in wins.values()):
-        note = (
-            "FedBuff's concurrency is not stated. With all clients active (the reading taken for the verdict) updates "
-            "of all clients arrive all the time; speed and classes of a client are independent here, so that a bias "
-            "towards fast clients costs little. The table has 2n active clients too (FedBuff 2n)."
-        )
-    return Finding(claim, published, ours, note=note, comparisons=tuple(pairs.values()), family="Table 1")
-
-
-def _sooner(edition: str, results: Results, split: str, method: str, rival: str, n: int) -> Comparison:
-    target = SCALES[edition].target[split]
-    return cheaper(results, name(split, method, n), name(split, rival, n), target, draw.seconds)
-
-
-def _missing(results: Results, split: str, rivals: Sequence[str], n: int) -> list[str]:
-    return [method for method in rivals if not results.have(name(split, method, n))]
-
-
-def _by_what(missing: Mapping[int, str]) -> str:
-    """Places that lack the same methods together."""
-    lacks = [each for each in dict.fromkeys(missing.values()) if each]
-    places = {each: ", ".join(str(n) for n, own in missing.items() if own == each) for each in lacks}
-    return "; ".join(f"{each} at n = {where}" for each, where in places.items())
-
-
-def _place(results: Results, split: str, rivals: Sequence[str], n: int, ahead: Sequence[str]) -> str:
-    missing = _missing(results, split, rivals, n)
-    return (f"behind {', '.join(ahead)}" if ahead else "fastest") + (
-        f" of those run ({', '.join(missing)}: not run)" if missing else ""
-    )
-
-
-def _behind(own: Comparison) -> bool:
-    """Whether the rival is sooner, on average over the seeds for which that is known."""
-    return bool(own.seeds) and own.difference.mean < 0
 
 
 def _fedbuff(edition: str, results: Results) -> Finding:
@@ -112,7 +54,7 @@ def _fedbuff(edition: str, results: Results) -> Finding:
     ratios = {n: quotient(edition, results, "noniid", n, "FedBuff") for n in N}
     ours = ", ".join(f"{ratio} (n = {n})" for n, ratio in ratios.items())
     note = f"section 4.2.1 says so. {_fewer_active(edition, results)}"
-    comparisons = (_sooner(edition, results, "noniid", "FedBuff", "FedAvg", N[0]), _shrinks(edition, results))
+    comparisons = (sooner(edition, results, "noniid", "FedBuff", "FedAvg", N[0]), _shrinks(edition, results))
     return Finding(claim, published, ours, note=note, comparisons=comparisons, family="Table 1")
 
 
@@ -138,14 +80,14 @@ def _slower(edition: str, results: Results) -> Finding:
     if not results.have(*pair):
         return not_run(claim, published)
     ends = [taken(edition, results, "noniid", method, n) for method in ("FedBuff", "FedAvg")]
-    sooner = (_sooner(edition, results, "noniid", "FedAvg", "FedBuff", n),)
+    first = (sooner(edition, results, "noniid", "FedAvg", "FedBuff", n),)
     note = "FedBuff with all clients active: how many are active is not stated."
     return Finding(
         claim,
         published,
         f"{ends[0]:.1f} against {ends[1]:.1f} s",
         note=note,
-        comparisons=sooner,
+        comparisons=first,
         family="Table 1",
     )
 
@@ -219,7 +161,7 @@ EXPERIMENT = reproduction(
             (for their cost FAVANO and FedBuff 60 s, set when DeFedAvg's 28 and 45 s at n = 10 were known; at n = 80
             DeFedAvg as long as in print and the others a third longer, set when it had run for 40 s there)
         curves (Figures 2 to 5) | 3 seeds
-            | quick: 3 seeds, the first 10 virtual seconds, every 0.5, at the table's rates; training loss over all
+            | quick: the first 10 virtual seconds, every 0.5, at the table's rates; training loss over all
             clients' data
         """
     ),

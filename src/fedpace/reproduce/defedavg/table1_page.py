@@ -45,17 +45,20 @@ def tables(edition: str, results: Results) -> list[Table]:
 
 def _line(edition: str, results: Results, split: str, method: str) -> tuple[str, ...]:
     pairs = [rates(edition, split, method, at, results) for at in range(len(numbers(method)))]
-    own = [taken(edition, results, split, method, n) for n in N]
-    lost = [all(run.diverged for run in results.of(name(split, method, n))) for n in N]
-    late = [
-        "diverged" if gone else f"> {cap_s(edition, split, method, n):.0f}"
-        for n, gone in zip(N, lost, strict=True)
-    ]
-    ours = [f"{s:.2f}" if s.values or not s.missed else why for s, why in zip(own, late, strict=True)]
+    ours = [ended(edition, results, split, method, n) for n in N]
     ours[len(pairs) :] = ["as FedBuff"] * (len(N) - len(pairs))
     printed = () if method == SAVING else SECONDS[split].get(printed_name(method), ())
-    theirs = [_printed(value) for value in printed] or [""] * 4
+    theirs = [printed_seconds(value) for value in printed] or [""] * 4
     return (method, " / ".join(map(_shown, pairs)), *ours, *theirs)
+
+
+def ended(edition: str, results: Results, split: str, method: str, n: int) -> str:
+    """Seconds to the target, or how a method ended that did not get there in any run."""
+    own = taken(edition, results, split, method, n)
+    if own.values or not own.missed:
+        return f"{own:.2f}"
+    lost = all(run.diverged for run in results.of(name(split, method, n)))
+    return "diverged" if lost else f"> {cap_s(edition, split, method, n):.0f}"
 
 
 def _ratios(edition: str, results: Results, split: str) -> tuple[str, ...]:
@@ -85,7 +88,7 @@ def _shown(pair: Pair | None) -> str:
     return "" if pair is None else ", ".join("–" if rate is None else f"{rate:g}" for rate in pair)
 
 
-def _printed(seconds: float) -> str:
+def printed_seconds(seconds: float) -> str:
     return f"> {seconds:.0f}" if seconds == CENSORED else f"{seconds:g}"
 
 
