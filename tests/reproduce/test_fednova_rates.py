@@ -47,7 +47,7 @@ def flat(accuracy: float) -> list[Outcome]:
 
 def test_every_method_solver_and_kind_of_work_has_a_grid_at_every_place() -> None:
     names = [grid.name for grid in heterogeneous.grids("quick")]
-    assert len(set(names)) == len(names) == (len(BEDS["quick"]) - 1 + 10) * 2 * 2 * 2
+    assert len(set(names)) == len(names) == (len(BEDS["quick"]) - 1 + 10) * 2 * 2 * 2 + 10 * (3 + 1) * 2
     assert set(choices(PLACE)) | set(choices_by_data_set()) < set(names)
     assert heterogeneous.grids("full") == []
     wanted = "rate of digits FedNova, momentum, E = 2"

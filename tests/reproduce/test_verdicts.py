@@ -196,23 +196,6 @@ def test_local_steps_are_compared_if_runs_hold_the_target_at_all_of_them() -> No
     assert "most runs of K = 20 do not hold the target." in judge(0.5).note
 
 
-def test_a_printed_size_is_contradicted_by_gains_far_from_it() -> None:
-    """FedProx with another τ_eff, five points in print: half a point excludes them, four points do not."""
-    from fedpace.reproduce.fednova import figure7
-    from fedpace.reproduce.fednova.testbeds import EPOCHS, name_of
-
-    def judge(gain: float) -> Verdict:
-        made = {}
-        for epochs in EPOCHS:
-            for method, more in ((figure7.FEDPROX, 0.0), (figure7.TAU_EFF, gain)):
-                ends = (0.7 + more + 0.001 * (seed % 2) * bool(more) for seed in range(3))
-                made[name_of("here", method, "proximal", epochs)] = [outcome([end] * 6) for end in ends]
-        return verdict([figure7._tau_eff(results(made), "here")], "FedProx with")
-
-    assert judge(0.005) is Verdict.CONTRADICTED
-    assert judge(0.04) is Verdict.REPRODUCED
-
-
 def test_an_advantage_that_shrinks_with_n_is_the_papers_sentence_on_fedbuff() -> None:
     from fedpace.reproduce.defedavg import table1
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedpace.local import SGD
 from fedpace.reproduce import pictures as draw
 from fedpace.reproduce.experiment import Table
+from fedpace.reproduce.fednova import figure2, figure4
 from fedpace.reproduce.fednova.objective_cells import (
     GENERAL,
     METHODS,
@@ -62,7 +63,7 @@ def pictures(edition: str, results: Results) -> Mapping[str, Figure]:
         figure, ((left, right),) = draw.sheet(2, width=5.2)
         _against_spread(left, results)
         _against_chi2(right, results)
-    return {"bias": figure}
+    return {"bias": figure, **figure2.pictures(results), **figure4.pictures()}
 
 
 def _against_spread(axes: Axes, results: Results) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from fedpace import algorithms
 from fedpace.algorithm import Algorithm
 from fedpace.reproduce.cell import Cell, NamedTask
+from fedpace.reproduce.outcome import Outcome
 
 METHODS = ("FedAvg", "FedNova")
 SOLVERS = ("SGD", "momentum", "proximal")
@@ -105,3 +106,13 @@ def cell(label: str, algorithm: Algorithm, bed: Testbed, by_seed: tuple[Algorith
         seeds=len(by_seed) or bed.seeds,
         first_seed=bed.data_sets.start if by_seed else 0,
     )
+
+
+def rounds_to(outcome: Outcome, level: float, most: int | None = None) -> int:
+    """The first evaluation whose mean with those before it is at this accuracy; else `most`, or the last of all."""
+    values = outcome.values()
+    means = [sum(values[at - LAST : at]) / LAST for at in range(LAST, len(values) + 1)]
+    at = next((at for at, mean in enumerate(means, LAST - 1) if mean >= level), None)
+    if at is None:
+        return outcome.points[-1].version if most is None else most
+    return outcome.points[at].version

@@ -10,8 +10,7 @@ every data set has rates of its own, chosen on it by runs with other seeds.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from fedpace.reproduce.cell import Cell
 from fedpace.reproduce.comparison import above, final_accuracy
 from fedpace.reproduce.experiment import OWN, ClaimSource, Finding, Table, not_run, not_tested
 from fedpace.reproduce.fednova import figure7
+from fedpace.reproduce.fednova.by_data_set import listed
 from fedpace.reproduce.fednova.testbeds import (
     BEDS,
     EPOCHS,
@@ -63,10 +63,12 @@ def _cells(label: Callable[[str], str], place: str, rules: Sequence[Mapping[str,
     if not rules:
         return []
     bed = replace(BEDS["quick"][place], seeds=None)
-    return [
+    made = [
         cell(label(name), first, bed, tuple(each[name] for each in rules) if bed.data_sets else ())
         for name, first in rules[0].items()
     ]
+    # so small a weight that they are plain SGD again: judged at a larger one (`proximal`)
+    return [replace(each, by_name=", proximal, " in each.name) for each in made]
 
 
 def _at_fedavgs(place: str, epochs: str, bed: Testbed) -> dict[str, Algorithm]:
@@ -104,11 +106,10 @@ def as_judged(results: Results) -> Results:
 
 
 def as_judged_in_figure7(results: Results, place: str) -> Results:
-    """Proximal clients at FedAvg's best rates, variants of FedNova at its own."""
-    names = [name for epochs in EPOCHS for name in figure7.proximal_names(place, epochs)]
+    """Variants of FedNova at its own best rates."""
     own = [name for epochs in EPOCHS for name in figure7.momentum_names(place, epochs)]
     own += [name_of(place, "FedNova", *row) for row in ROWS]
-    return in_place_of(results, {name: tuned(name) for name in names} | {name: best(name) for name in own})
+    return in_place_of(results, {name: best(name) for name in own})
 
 
 def grids() -> list[Grid]:
@@ -182,8 +183,8 @@ def tables(results: Results) -> list[Table]:
     rows = [
         (
             f"{place}, {method}, {epochs}",
-            _listed(bed.rate for bed in beds),
-            _listed(bed.momentum_rate for bed in beds),
+            listed(bed.rate for bed in beds),
+            listed(bed.momentum_rate for bed in beds),
         )
         for place in BEDS["quick"]
         for method in METHODS
@@ -191,14 +192,6 @@ def tables(results: Results) -> list[Table]:
         if (beds := beds_at(place, method, epochs, results))
     ]
     return [Table("Local rates that were tuned", ("", *TUNED), rows)] if rows else []
-
-
-def _listed(rates: Iterable[float | None]) -> str:
-    """`0.02`; of several data sets with how many have each: `0.02 (3), 0.08 (7)`."""
-    found = Counter(f"{rate:g}" for rate in rates)
-    if found.total() == 1:
-        return next(iter(found))
-    return ", ".join(f"{rate} ({found[rate]})" for rate in sorted(found, key=float))
 
 
 def _shown(results: Results, place: str, solver: str, epochs: str) -> dict[str, str]:
