@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fedpace import algorithms
@@ -74,7 +75,7 @@ def name_of(method: str, panel: Panel) -> str:
 def tuned(method: str, panel: Panel) -> TunedMethod:
     """FedAvg and FedProx; FedNova has FedAvg's rates."""
     below = 1 / MU if method == PROX else math.inf
-    return TunedMethod(f"{method}, {NAME}, {panel.where}", lambda rate: rule(method, panel, rate), below)
+    return TunedMethod(f"{method}, {NAME}, {panel.where}", partial(rule, method, panel), below)
 
 
 def grids() -> list[Grid]:
@@ -84,7 +85,7 @@ def grids() -> list[Grid]:
 def cells(known: Results) -> list[Cell]:
     """Of every panel whose rates were tuned."""
     return [
-        cell_at(name_of(method, panel), lambda rate, m=method, p=panel: rule(m, p, rate), rates)  # type: ignore[misc]
+        cell_at(name_of(method, panel), partial(rule, method, panel), rates)
         for panel in PANELS
         for method in methods(panel)
         if (rates := tuned(PROX if method == PROX else AVG, panel).rates(known))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fedpace import algorithms
@@ -47,7 +48,7 @@ def name_of(method: str, epochs: str) -> str:
 
 
 def tuned(epochs: str) -> TunedMethod:
-    return TunedMethod(f"{FEDPROX}, mu = {MU:g}, {epochs}", lambda rate: rule(FEDPROX, epochs, rate), 1 / MU)
+    return TunedMethod(f"{FEDPROX}, mu = {MU:g}, {epochs}", partial(rule, FEDPROX, epochs), 1 / MU)
 
 
 def grids() -> list[Grid]:
@@ -57,7 +58,7 @@ def grids() -> list[Grid]:
 def cells(known: Results) -> list[Cell]:
     """Once the rates were tuned."""
     return [
-        cell_at(name_of(method, epochs), lambda rate, m=method, e=epochs: rule(m, e, rate), rates)  # type: ignore[misc]
+        cell_at(name_of(method, epochs), partial(rule, method, epochs), rates)
         for epochs in EPOCHS
         if (rates := tuned(epochs).rates(known))
         for method in METHODS
