@@ -76,21 +76,25 @@ tell better what a rival has at the budget. They are also the harder ones for Fe
 
 ## Settings
 
-All settings are chosen on Fashion-MNIST with half of the clients, on seeds of their own, and taken over for MNIST and
-for all clients, where they are not always the best: on MNIST FedCAMS has 95.6 % with them, iid, and 96.2 % at FedAMS's
-rate, FedAvg 89.0 % non-iid and 89.9 % at a rate of 1 (both p below 0.001). FedNLACA and the ratios 1/32 and 1/128 are
-not tuned.
+With the MLP all settings are chosen on Fashion-MNIST with half of the clients, on seeds of their own, and taken over
+for MNIST and for all clients, where they are not always the best: on MNIST FedCAMS has 95.6 % with them, iid, and
+96.2 % at FedAMS's rate, FedAvg 89.0 % non-iid and 89.9 % at a rate of 1 (both p below 0.001). FedNLACA and the
+ratios 1/32 and 1/128 are not tuned.
 
-Thresholds tried are 0.3, 0.5, 0.8 for FedNLAA, 0.5 and 0.8 for FedBNLACA, 0.3 to 1.5 for AA with compression and 0.1,
-0.3, 0.6 for FedAA, whose best is 0.1, at which it never fires. FedNLAA and FedBNLACA chose the smallest, FedBACA on
-non-iid data the largest; these ends were not extended. AA's were extended past 1 after the page had them at that end:
-FedBACA's best are now 1.2 (iid) and 1.5, FedACA's 1.2 on non-iid data, near or past the distance of orthogonal updates
-(1.41): 38 to 56 % of the updates are added to the ones before on non-iid data, up to 6 % on iid data; the margins over
-smaller thresholds are 0.2 to 0.8 points on the tuning seeds. They are chosen at equal rounds, which puts skipping at a
+Thresholds tried are 0.3 to 1.4 for FedNLAA, 0.5 to 1.4 for FedBNLACA, 0.3 to 1.5 for AA with compression
+and 0.1, 0.3, 0.6 for FedAA, whose best is 0.1, at which it never fires. FedNLAA and FedBNLACA chose the smallest,
+FedBACA on non-iid data the largest. NLA's stopped at 0.8 until a review; the choices stay with larger ones. On iid data
+FedNLAA is the same at 0.3, 0.5 and 0.8, at which NLA never acts, and 0.5, 2.3 and 3.2 points behind at 1, 1.2 and 1.4
+(tuning seeds); FedBNLACA 0.0, 0.0 and 0.8. On non-iid data 0.3 is 2.0 points ahead of 0.5 and 4.3 of the next best. So
+where NLA is *not tested* at the best settings, thresholds at which it acts cost accuracy at equal rounds. AA's were
+extended past 1 after the page had them at that end: FedBACA's best are now 1.2 (iid) and 1.5, FedACA's 1.2 on non-iid
+data, near or past the distance of orthogonal updates (1.41): 38 to 56 % of the updates are added to the ones before on
+non-iid data, up to 6 % on iid data; the margins over smaller thresholds are 0.2 to 0.8 points on the tuning seeds.
+They are chosen at equal rounds, which puts skipping at a
 disadvantage.
 
 Settings tried: FedAvg 3, FedAdam and FedAMS 12 to 16 (12 to 20 for ten rounds), FedCAMS 12 to 16, `two_way` 12 to 20,
-FedBNLACA 32, FedNLAA and FedAA 36 to 48, FedACA 60 to 80 (100 for 18 rounds), FedBACA 80.
+FedAA 36 to 48, FedNLAA 72 to 96, FedBNLACA 80, FedACA 60 to 80 (100 for 18 rounds), FedBACA 80.
 
 ## Seeds
 
@@ -108,20 +112,30 @@ together.
 
 ## The small CNN
 
-With the small CNN (ten seeds, tuned on one) compressing the model itself costs more than with the MLP: at FedBACA's
-bytes both ways it has 72 % on iid data, where FedAdam and FedAMS without compression have 74 %, and 52 % against 43 to
-54 % on non-iid data. Earlier in its run, below 10 MB, it is ahead (in the picture; not judged, and rivals are tuned
-for the end). FedBACA had come out weak (50 % on non-iid data) in tuning at the threshold of the MLP, so smaller ones
-were added for AA, but neither eps nor b1: 9 settings for FedACA, 9 and 13 for FedBACA, 3 or 4 for FedAdam and FedAMS.
-On iid data its rule fired in 1.18 ± 0.60 % of uploads over ten seeds, 4.7 of 400; on the first five seeds in 0.85 %,
-on which the row was not tested. So the contradiction there is of compression rather than of AA. FedACA's best
-threshold is one at which its rule fires in less than 1 %. On non-iid data FedACA and FedBACA chose a rate of 0.1, the
-largest that the added thresholds were tried at.
+Server rate, eps and AA's threshold are tuned in every place, on one seed: 18 settings for FedACA and FedBACA and more
+beyond an end of their rates, two for FedAvg and six for FedAdam and FedAMS in seven rounds, which are FedBACA's rivals.
+b1 is the MLP's. Whole runs of the uncompressed methods and FedNLAA's have settings chosen on Fashion-MNIST with half of
+the clients; they are rivals of FedACA and FedNLAA alone.
 
-On MNIST, and with all clients on both data sets, methods have the settings chosen on Fashion-MNIST with half of the
-clients, and one to three seeds; nothing about the rules is tested there. On iid data AA acts in at most 0.3 % of
-FedBACA's uploads; on non-iid data FedACA's never acts, and NLA in at most 0.8 %. FedBACA's AA acts in 2 to 3 % on
-non-iid data, but its model falls apart: 12 and 19 % at the end with all clients, 34 % on MNIST with half of them (one
-seed). These settings do not hold there, and others were not looked for. (That a method near chance at settings of
-another place tests nothing was decided when these runs had been seen.)
+Before, FedACA and FedBACA had the MLP's eps and b1, and in six of the eight places everybody had the settings of
+Fashion-MNIST with half of the clients. FedBACA was contradicted on iid data then (72 % where FedAdam and FedAMS have
+74), and its model fell apart in other places, where nothing was tested for that. Both was due to these settings: on iid
+data eps 1e-7 is the best in every place, at which FedBACA is level with FedAdam and FedAMS with half of the clients and
+behind them with all.
+
+On non-iid data most settings that lead after twelve rounds fall apart by the fortieth (on MNIST with half of the
+clients the best three went from 75, 74 and 72 % to 15, 79 and 24), so there FedBACA's are all run for 40 rounds. This
+rule came after a first choice, the best of three, had been judged: FedBACA then ended at 16 % on MNIST with all clients
+(ten seeds), at 79 % on MNIST and 49 % on Fashion-MNIST with half of them. Those runs are not on this page. The rule is
+in favour of the paper's claims.
+
+At the best settings AA acts in two places of eight alone, both on Fashion-MNIST, non-iid: with half of the clients in
+2 to 3 % of uploads, with all in half of them. FedACA's best threshold is the smallest everywhere, at which it does not
+act, and NLA acts in 0.8 % of uploads at most but on Fashion-MNIST, non-iid, with half of the clients (2.1 %). Rows of
+other places are *not tested*, with one to three seeds. What they show is compression alone: FedBACA, whose AA is
+silent, has the bytes of seven rounds without compression.
+
+On Fashion-MNIST, non-iid, FedBACA has 52 % with half of the clients at its bytes both ways, the uncompressed methods 43
+to 54, and 49 % with all, where they have 56 to 65 (ten seeds; undecided with the first five, p 0.2). Earlier in its
+run, below 10 MB, it is ahead with half of the clients (in the picture; not judged, and rivals are tuned for the end).
 """

@@ -42,7 +42,7 @@ def _as_they_come(results: Results) -> dict[str, Figure]:
 def _tuned(results: Results) -> dict[str, Figure]:
     sheets: dict[str, Mapping[DataSplit, Sequence[str]]] = {
         "tuned": dict.fromkeys(PLACES, SHOWN_TUNED),
-        "cnn": {place: tuple(cnn.CHOSEN[place.split]) for place in WITH_A_CNN},
+        "cnn": {place: cnn.METHODS[place.split] for place in WITH_A_CNN},
     }
     return {name: drawn for name, shown in sheets.items() if (drawn := _sheet(results, shown)) is not None}
 

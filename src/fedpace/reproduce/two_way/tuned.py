@@ -58,13 +58,13 @@ FIGURES = {  # the paper's
 SERVER_RATES = (0.03, 0.1, 0.3)  # for eps = 1e-3
 SMALLER = {1e-3: 1.0, 1e-7: 0.1}  # factor of the rates by eps: below 1e-5 or so steps adapt, and are larger
 MOMENTA = (0.9, 0.0)  # b1
-# AA's are extended past the best on non-iid data, 1, and past 2**0.5, the relative distance of orthogonal updates
+# up to 2**0.5, the relative distance of orthogonal updates, or a little past it
 THRESHOLDS = {
-    "FedNLAA": (0.3, 0.5, 0.8),
+    "FedNLAA": (0.3, 0.5, 0.8, 1.0, 1.2, 1.4),
     "FedAA": (0.1, 0.3, 0.6),
     "FedACA 1/8": (0.3, 0.6, 1.0, 1.2, 1.5),
     "FedBACA 1/8": (0.3, 0.6, 1.0, 1.2, 1.5),
-    "FedBNLACA 1/8": (0.5, 0.8),
+    "FedBNLACA 1/8": (0.5, 0.8, 1.0, 1.2, 1.4),
 }
 TUNED = (*BASELINES, *THRESHOLDS, "FedCAMS 1/8", "two_way 1/8")
 BESIDE = ("FedAA", "FedBNLACA 1/8", "two_way 1/8")  # with all clients no claim is about them
@@ -197,9 +197,12 @@ def _links(method: str) -> dict[str, Any]:
 def chosen_at(grid: Grid, place: DataSplit, known: Results) -> Algorithm | None:
     """The setting that a grid chose, at one of its split's places."""
     chosen = grid.chosen(known)
-    if chosen is None:
-        return None
-    return replace(chosen.algorithm, pace=Rounds()) if place.participation == ALL else chosen.algorithm
+    return None if chosen is None else taking_part(chosen.algorithm, place)
+
+
+def taking_part(algorithm: Algorithm, place: DataSplit) -> Algorithm:
+    """With all clients in a round where a place has them."""
+    return replace(algorithm, pace=Rounds()) if place.participation == ALL else algorithm
 
 
 def tuned(place: DataSplit, method: str) -> str:
