@@ -102,8 +102,8 @@ long, the paper has 1.80. FedAvg rises steadily; DeFedAvg, with a server rate of
 to 60 s, between 85 and 90 % from there on, and its run ends where it touches 90. (A look at its first 40 s, before this
 run was made, had been told here as if it did not rise.) 407 and 330 server steps took 90 and 55 minutes of a core that
 did other work, too. With two classes DeFedAvg is at 80 % after 108.31 s (236.3), 328 steps, and FedAvg after
-121.06 s (443.56), 237 steps: 1.12 times as long, the paper has 1.88. Both rise by a point in ten to fifteen seconds by then,
-so that a point's luck would turn the order. n = 20 and 40 were not run.
+121.06 s (443.56), 237 steps: 1.12 times as long, the paper has 1.88. Both rise by a point in ten to fifteen seconds by
+then, so that a point's luck would turn the order. n = 20 and 40 were not run.
 
 AsySG with all clients active, the first reading, diverged after 178 steps at the printed rate of 0.1. FedBuff with
 all clients active would take 75 minutes of a core for 60 s.
