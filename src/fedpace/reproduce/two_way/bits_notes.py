@@ -117,11 +117,11 @@ beyond an end of their rates, two for FedAvg and six for FedAdam and FedAMS in s
 b1 is the MLP's. Whole runs of the uncompressed methods and FedNLAA's have settings chosen on Fashion-MNIST with half of
 the clients; they are rivals of FedACA and FedNLAA alone.
 
-Before, FedACA and FedBACA had the MLP's eps and b1, and in six of the eight places everybody had the settings of
+Before, FedACA and FedBACA had the MLP's eps and b1, and in six of the eight places every method had the settings of
 Fashion-MNIST with half of the clients. FedBACA was contradicted on iid data then (72 % where FedAdam and FedAMS have
-74), and its model fell apart in other places, where nothing was tested for that. Both was due to these settings: on iid
-data eps 1e-7 is the best in every place, at which FedBACA is level with FedAdam and FedAMS with half of the clients and
-behind them with all.
+74), and its model fell apart in other places, where nothing was tested for that. Both were due to these settings: on
+iid data eps 1e-7 is the best in every place, at which FedBACA is level with FedAdam and FedAMS with half of the clients
+and behind them with all.
 
 On non-iid data most settings that lead after twelve rounds fall apart by the fortieth (on MNIST with half of the
 clients the best three went from 75, 74 and 72 % to 15, 79 and 24), so there FedBACA's are all run for 40 rounds. This
@@ -130,9 +130,9 @@ rule came after a first choice, the best of three, had been judged: FedBACA then
 in favour of the paper's claims.
 
 At the best settings AA acts in two places of eight alone, both on Fashion-MNIST, non-iid: with half of the clients in
-2 to 3 % of uploads, with all in half of them. FedACA's best threshold is the smallest everywhere, at which it does not
+3.8 % of uploads, with all in half of them. FedACA's best threshold is the smallest everywhere, at which it does not
 act, and NLA acts in 0.8 % of uploads at most but on Fashion-MNIST, non-iid, with half of the clients (2.1 %). Rows of
-other places are *not tested*, with one to three seeds. What they show is compression alone: FedBACA, whose AA is
+other places are *not tested*, mostly with one to three seeds. What they show is compression alone: FedBACA, whose AA is
 silent, has the bytes of seven rounds without compression.
 
 On Fashion-MNIST, non-iid, FedBACA has 52 % with half of the clients at its bytes both ways, the uncompressed methods 43
