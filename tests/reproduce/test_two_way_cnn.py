@@ -59,6 +59,7 @@ def test_uncompressed_methods_take_the_settings_of_their_split_in_whole_runs(pla
         made = cells[tuned(place, method)]
         assert made.algorithm == replace(chosen, pace=Rounds() if place.participation else chosen.pace)
         assert (made.task.name, made.rounds) == (DATA[place.data], 40)
+        assert (tuned(place, method) in CHOICES) == (place in cnn.TUNED_AT.values())
 
 
 @pytest.mark.parametrize("place", WITH_A_CNN, ids=where)
