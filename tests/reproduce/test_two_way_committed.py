@@ -25,6 +25,7 @@ from fedpace.reproduce.two_way.tuned import (
     FEDACA,
     SHORT_RUNS,
     TIMED,
+    TUNED,
     WITH_A_CNN,
     tuned,
 )
@@ -75,6 +76,13 @@ def test_rivals_are_tuned_for_the_rounds_that_a_budget_leaves_them() -> None:
             assert left <= found.rounds <= WITHIN * left, (place, method, found)
         used.add((found.rounds, rivals))
     assert {(each.rounds, each.rivals) for each in SHORT_RUNS} <= used
+
+
+def test_fednlaca_is_run_tuned_where_a_claim_is_about_it() -> None:
+    """The others everywhere."""
+    ran = {method: [p for p in EVERYWHERE if committed().have(tuned(p, method))] for method in TUNED}
+    assert ran.pop("FedNLACA 1/8") == list(TIMED)
+    assert all(places == list(EVERYWHERE) for places in ran.values())
 
 
 def test_a_rule_that_fired_about_once_per_client_is_told_in_uploads() -> None:

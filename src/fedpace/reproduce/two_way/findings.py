@@ -29,6 +29,7 @@ from fedpace.reproduce.two_way.cells import (
 from fedpace.reproduce.two_way.ends import accuracy, end_of, firing, missing_untuned
 from fedpace.reproduce.two_way.firing import (
     JUDGED_BEFORE,
+    fired,
     how_often,
     often_and_about,
     rarely_fired,
@@ -158,17 +159,15 @@ def _especially(results: Results, place: DataSplit) -> Finding:
 
 def _fewest(results: Results, place: DataSplit) -> Finding:
     target = TARGETS[place.data][place.split]
-    claim = (
-        f"FedNLACA and FedBNLACA need few bits to {target:.0%}, FedBNLACA fewest; not tuned ({where(place)})"
-    )
+    claim = f"FedNLACA and FedBNLACA need few bits to {target:.0%}, FedBNLACA fewest ({where(place)})"
     methods = ("FedNLAA", "FedNLACA 1/8", "FedBNLACA 1/8")
-    if missing_untuned(results, place, *methods):
+    if missing(results, place, *methods):
         return not_run(claim, NLA)
-    names = [name_of(place, method) for method in methods]
+    names = list(ran(results, place, *methods).values())
     spent = [results.to_target(name, target, megabytes(COSTS["both ways"])) for name in names]
     text = ", ".join(
-        f"{m} {v:.1f} MB (NLA fired in {firing(results, place, m):.1%})"
-        for m, v in zip(methods, spent, strict=True)
+        f"{m} {v:.1f} MB (NLA fired in {results.spread(name, fired).mean:.1%})"
+        for m, name, v in zip(methods, names, spent, strict=True)
     )
     if all(rarely_fired(results, name) for name in names[1:]):
         return not_tested(
