@@ -26,8 +26,8 @@ from fedpace.reproduce.two_way.cells import BASELINES, METHODS, DataSplit
 from fedpace.reproduce.two_way.tuned import (
     ALL,
     EVERYWHERE,
-    NOT_EVERYWHERE,
     FIGURES,
+    NOT_EVERYWHERE,
     TUNED,
     cells,
     grids,
