@@ -5,9 +5,9 @@ for FedAdam, FedAMS and FedNLAA, in favour of the paper's claims. b1 and FedNLAA
 grid chose on the same split (`B1`, `TAU_NLA`, compared with its `tuning.json` by a test). Grids are cut by rules:
 
 - They are run on one seed.
-- FedACA and FedBACA are tuned at every place, in `FIRST_ROUNDS` rounds, the best three settings then in all of them;
-  FedBACA in all rounds where settings that lead early fall apart later (`UNSTABLE`). So are the uncompressed methods in
-  short runs, which are FedBACA's rivals.
+- FedACA and FedBACA are tuned at every place, and the uncompressed methods in short runs, which are FedBACA's rivals.
+- FedACA's and FedBACA's settings are run for `FIRST_ROUNDS`, the best three then for all rounds; FedBACA's all for all
+  rounds where settings that lead early fall apart later (`UNSTABLE`).
 - Whole runs of the others are rivals of FedACA and FedNLAA alone: their settings are chosen on Fashion-MNIST with half
   of the clients (`TUNED_AT`), for each split.
 - Methods are run whose rule fires with the MLP at its choice: on iid data that leaves FedBACA.
